@@ -1,0 +1,60 @@
+// Block formats of quantised weights, as data. One file per format in src/formats; kernels know code classes, never names.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "tern/dtype.h"
+#include "tern/result.h"
+
+namespace tern {
+
+enum class CodeClass : uint8_t {
+  flt,         // plain floats: value = code
+  packed,      // (code - zero) * scale: sign, ternary and 2..8-bit integers
+  packed_min,  // code * scale + min
+  lookup,      // table[code] * scale
+};
+
+// Up to four planes of one value. Block-interleaved: p[0] holds whole blocks. Planar: codes, scales, mins or zeros, outer scale.
+struct Planes {
+  std::array<std::span<const std::byte>, 4> p;
+};
+
+// How a file writes the format: {"gguf", 2}, {"safetensors", ...}.
+struct FileId {
+  std::string_view container;
+  uint32_t id;
+};
+
+struct Format {
+  std::string_view name;          // "q4_1"; lower case, as printed in IR and on the command line
+  std::array<uint32_t, 2> block;  // {rows, columns}: extent of a block; almost always {1, 32}
+  uint32_t bytes;                 // of a block
+  CodeClass cls;
+  uint8_t bits;     // of a code
+  int16_t zero;     // packed: the code that means 0
+  uint16_t group;   // elements that share a scale
+  DType scale;      // storage type of scales and mins in packed layouts: f16 or f32
+  bool has_outer;   // two-level scales: sub_scales and sub_mins are integers times outer
+  std::span<const int8_t> table;  // lookup: value of each code
+  // The exact f32 values of block `block` (row-major over the whole value); out has block[0] * block[1] elements.
+  void (*decode)(const Planes& planes, int64_t block, float* out);
+  // Canonical codes of one block, and per group its scale and min as f32 (bit-exact products of what the file stores where
+  // they fit f16/f32). All that packing reads. codes: one a value. mins may be null for classes without minimum.
+  void (*split)(const Planes& planes, int64_t block, uint16_t* codes, float* scales, float* mins);
+  // Null where tern does not write the format. values: one block; importance: one weight a value, or null.
+  Status (*encode)(std::span<const float> values, const float* importance, std::byte* out);
+  std::span<const FileId> ids;
+};
+
+// Formats known to this build, in list order.
+std::span<const Format* const> all_formats();
+const Format* format_by_name(std::string_view name);
+const Format* format_by_file_id(std::string_view container, uint32_t id);
+
+}  // namespace tern
