@@ -1,0 +1,65 @@
+// Candidates: what can solve a Problem, as data. Authored kernels, native overrides and library calls are alike.
+#pragma once
+
+#include <array>
+#include <functional>
+
+#include <string_view>
+#include <vector>
+
+#include "core/caps.h"
+#include "program/problem.h"
+#include "program/program.h"
+#include "tern/result.h"
+
+namespace tern {
+
+struct Asked {
+  const Caps& caps;
+  DimTable& dims;
+};
+
+struct Bid {
+  std::vector<Layout> layouts;  // one an operand
+  Hash numerics;                // equal numerics: bit-equal rows, whatever the layout, range or split
+  double bytes = 0, flop = 0, seconds = 0;
+  int launches = 1;
+  Dim scratch;                  // bytes of a launch's own temporary
+  std::string variant;          // the candidate's own words for its parameters: "r64 m4"; printed by explain, read back by build
+  std::array<int32_t, 4> param{};
+};
+
+// What build writes through: a candidate names operands; lower knows the buffers.
+class BuildCtx {
+ public:
+  explicit BuildCtx(Asked a) : asked(a) {}
+  virtual ~BuildCtx() = default;
+  Asked asked;
+  virtual Use whole(uint16_t operand) = 0;
+  virtual Use window(uint16_t operand, Dim byte_offset, Dim bytes) = 0;
+  virtual Use scratch(Dim bytes) = 0;       // one temporary a call, alive over this Problem's steps
+  virtual KernelId kernel(KernelDef def) = 0;  // equal definitions give one id
+  virtual void step(Step step) = 0;         // problem, label and device are filled in by lower
+};
+
+struct Candidate {
+  std::string_view name;
+  Family family;
+  // Every layout it could live with, cheapest first; or why not.
+  OrRefuse<std::vector<Bid>> (*bid)(const Problem& problem, const Asked& asked);
+  Status (*build)(const Problem& problem, const Bid& bid, BuildCtx& ctx);
+};
+
+// Given a run of steps, one launch that replaces them (persistent decode); compared like any candidate.
+struct StepFuser {
+  std::string_view name;
+  OrRefuse<Bid> (*bid)(const Program& program, std::span<const Step> steps, const Asked& asked);
+  Status (*build)(const Program& program, std::span<const Step> steps, const Bid& bid, BuildCtx& ctx);
+};
+
+// Cuts an operand whose constant windowed axis exceeds the binding limit: calls each(first_unit, units, Use) for every window.
+// One window for what fits; a refusal with the largest size that would.
+OrRefuse<int> for_windows(const Problem& problem, uint16_t operand, const Layout& layout, BuildCtx& ctx,
+                          const std::function<Status(int64_t first_unit, int64_t units, Use use)>& each);
+
+}  // namespace tern

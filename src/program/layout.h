@@ -1,0 +1,55 @@
+// How a stored value lies in memory: weights, activations and unfinished row sums alike. A row is the last axis of who asked.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "tern/format.h"
+#include "tern/result.h"
+#include "tern/shape.h"
+#include "tern/tensor.h"
+
+namespace tern {
+
+using Tile = std::array<uint16_t, 4>;  // meaning is the layout's own; {} where it has no parameters
+
+struct LayoutDef {
+  std::string_view name;  // serial forms and cache keys hold names, never addresses
+  // Bytes of the whole value; refuses a K or N that does not fit, an unfitting dtype or format class.
+  OrRefuse<Dim> (*bytes)(DimTable& dims, const TensorType& type, Tile tile);
+  // Packs rows [row, row + rows) of a value in its file order; out is the start of the whole packed value. row is a multiple
+  // of window_unit. Null: only kernels make this layout.
+  Status (*pack)(const TensorType& type, const Planes& planes, Tile tile, int64_t row, int64_t rows, std::byte* out);
+  // Windows are cut along this axis at multiples of window_unit(tile) rows; -1: never.
+  int8_t window_axis;
+  uint16_t (*window_unit)(Tile tile);
+  // Bytes of one window unit (all constants), so that a window is unit * n bytes at a fixed offset; null iff window_axis < 0.
+  OrRefuse<Dim> (*unit_bytes)(DimTable& dims, const TensorType& type, Tile tile);
+};
+
+struct Layout {
+  const LayoutDef* def = nullptr;  // null: not decided
+  Tile tile{};
+  bool operator==(const Layout&) const = default;
+  explicit operator bool() const { return def != nullptr; }
+};
+
+// The list (layout_list.inc). `dense`: row-major elements of the dtype, or blocks in file order where a format is set.
+std::span<const LayoutDef* const> all_layouts();
+const LayoutDef* layout_by_name(std::string_view name);
+extern const LayoutDef kDense;
+// One row of int8 blocks: K/4 words of four s8 codes, then K/32 f32 scales, then K/32 i32 sums of the codes. K % 32 == 0.
+// A row is K * 5 / 16 words, so the number of rows moves nothing.
+extern const LayoutDef kActInt8;
+// Packed integer weights of classes `packed` and `packed_min`: tile = {rows per tile R, 0, 0, 0}. For each row tile, for each
+// block of 32 columns one record, contiguous: bits words [bits][R] u32 of codes, R scales, (packed_min) R mins, both f16.
+// Byte i of word w, field j (at bit 8*i + bits*j) holds the code of column w*(32/bits) + 4*j + i of the block. 8-bit codes are
+// stored + 128 where zero is 0 (Q8_0), so that every code is unsigned. Rows past N are zero with scale 0.
+extern const LayoutDef kPackedTiles;
+// Float weights (f32, f16, bf16): tile = {rows per tile R}. For each row tile, [K][R] elements: one column of R rows is contiguous.
+extern const LayoutDef kFloatTiles;
+
+}  // namespace tern
