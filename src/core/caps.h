@@ -28,7 +28,8 @@ struct Caps {
   Dot4 dot4 = Dot4::none;
   bool lockstep = false;        // a workgroup is one vector: barriers are free, workgroup memory is a stack array
   bool f16_storage = true;      // 16-bit loads and stores; else words are unpacked
-  bool fma = true;
+  bool byte_storage = true;     // 8-bit loads and stores; else bytes come out of words and cannot be stored one by one
+  bool fma = true;              // multiply-add with one rounding
   bool i64 = true, f64 = true;
   bool mixed_access = true;     // one buffer may be bound for reading and for writing in one launch
   bool host_visible = true;     // host() of buffers works
