@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/caps.h"
 #include "program/candidate.h"
@@ -55,6 +56,7 @@ struct StepTiming {
 struct SubmitOptions {
   const std::atomic<bool>* cancel = nullptr;    // looked at between phases; the run ends with Code::cancelled
   std::vector<StepTiming>* profile = nullptr;   // filled by the time the ticket is done; slows the run
+  bool blocking = false;  // the caller waits at once: a host device may run on the calling thread
 };
 
 struct Queue {

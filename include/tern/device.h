@@ -1,0 +1,49 @@
+// Devices: what is there, and opening one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tern/result.h"
+
+namespace tern {
+
+namespace hal {
+struct Device;
+}
+
+struct DeviceInfo {
+  std::string spec;         // what open_device takes: "cpu", "mean"
+  std::string description;  // processor or card, instruction set
+  bool available = false;
+  std::string reason;       // where not available: why, and what would bring it
+  unsigned workers = 0;
+  uint64_t memory_total = 0, memory_available = 0;  // bytes
+};
+
+struct DeviceOptions {
+  unsigned threads = 0;  // cpu: 0 means the physical cores that affinity and cgroup allow
+  std::string isa;       // cpu: "x86-64-v3", "x86-64-v2": a lower instruction set, for tests and comparisons
+};
+
+// Every device of every backend of this build, with the reason where one is not there.
+std::vector<DeviceInfo> list_devices();
+
+// A handle; copies share the device. Thread-safe.
+class Device {
+ public:
+  explicit Device(std::shared_ptr<hal::Device> impl) : impl_(std::move(impl)) {}
+  hal::Device& impl() const { return *impl_; }
+  const std::shared_ptr<hal::Device>& shared() const { return impl_; }
+
+ private:
+  std::shared_ptr<hal::Device> impl_;
+};
+
+// spec: "cpu" (default), "mean" (the CPU behind the caps of the poorest interfaces, for tests).
+Result<Device> open_device(std::string_view spec = "cpu", const DeviceOptions& options = {});
+
+}  // namespace tern

@@ -1,0 +1,250 @@
+#include "backends/cpu/device.h"
+
+#include <sys/mman.h>
+#include <sys/sysinfo.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "backends/cpu/commands.h"
+#include "base/cpu.h"
+
+namespace tern::cpu {
+namespace {
+
+// Anonymous pages: zero at first, resident when touched, in huge pages where the system likes to.
+class HostBuffer final : public hal::Buffer {
+ public:
+  HostBuffer(std::byte* data, uint64_t bytes, uint64_t mapped) : data_(data), bytes_(bytes), mapped_(mapped) {}
+  ~HostBuffer() override { munmap(data_, mapped_); }
+  uint64_t size() const override { return bytes_; }
+  hal::Native native() override { return {data_, "host"}; }
+  std::span<std::byte> host() override { return {data_, bytes_}; }
+
+ private:
+  std::byte* data_;
+  uint64_t bytes_, mapped_;
+};
+
+const std::byte* host_memory(const hal::Buffer& buffer) {
+  return static_cast<const std::byte*>(const_cast<hal::Buffer&>(buffer).native().handle);
+}
+
+Status check_range(const hal::Buffer& buffer, uint64_t at, uint64_t bytes) {
+  if (at <= buffer.size() && bytes <= buffer.size() - at) return ok();
+  return Error{Code::invalid, "a transfer reaches past its buffer", {}, at + bytes, buffer.size()};
+}
+
+// Work is done in order, by whoever gets there first: the caller of a blocking submit or of wait(), or the queue's own thread.
+class CpuQueue final : public hal::Queue {
+ public:
+  explicit CpuQueue(std::shared_ptr<Team> team) : team_(std::move(team)), worker_([this] { work(); }) {}
+  ~CpuQueue() override {
+    {
+      const std::lock_guard lock(mutex_);
+      leaving_ = true;
+    }
+    wake_.notify_all();
+    worker_.join();
+  }
+
+  Result<hal::Ticket> submit(hal::Commands& commands, const hal::Binding& binding, std::span<const hal::Ticket>,
+                             const hal::SubmitOptions& options) override {
+    auto& list = static_cast<CpuCommands&>(commands);
+    if (!options.blocking) {
+      // The caller's spans may be gone by the time the worker gets here.
+      auto slots = std::make_shared<std::vector<hal::Slot>>(binding.slots.begin(), binding.slots.end());
+      auto block = std::make_shared<std::vector<int64_t>>(binding.block.begin(), binding.block.end());
+      return enqueue([this, &list, slots, block, options] { return list.run(*team_, {*slots, *block}, options); });
+    }
+    drain();
+    return finish_now(list.run(*team_, binding, options));
+  }
+  Result<hal::Ticket> upload(std::span<const std::byte> from, hal::Buffer& to, uint64_t at) override {
+    TERN_OK(check_range(to, at, from.size()));
+    drain();
+    if (!from.empty()) std::memcpy(static_cast<std::byte*>(to.native().handle) + at, from.data(), from.size());
+    return finish_now(ok());
+  }
+  Result<hal::Ticket> download(const hal::Buffer& from, uint64_t at, std::span<std::byte> to) override {
+    TERN_OK(check_range(from, at, to.size()));
+    drain();
+    if (!to.empty()) std::memcpy(to.data(), host_memory(from) + at, to.size());
+    return finish_now(ok());
+  }
+  Result<hal::Ticket> copy(const hal::Buffer& from, uint64_t from_at, hal::Buffer& to, uint64_t to_at, uint64_t bytes) override {
+    TERN_OK(check_range(from, from_at, bytes));
+    TERN_OK(check_range(to, to_at, bytes));
+    drain();
+    std::memmove(static_cast<std::byte*>(to.native().handle) + to_at, host_memory(from) + from_at, bytes);
+    return finish_now(ok());
+  }
+  void then(hal::Ticket ticket, std::function<void(Status)> done) override {
+    std::unique_lock lock(mutex_);
+    if (ticket > done_) {
+      callbacks_.push_back({ticket, std::move(done)});
+      return;
+    }
+    Status status = outcome(ticket);
+    lock.unlock();
+    done(std::move(status));
+  }
+  Status wait(hal::Ticket ticket, int64_t nanoseconds) override {
+    std::unique_lock lock(mutex_);
+    const auto finished = [&] { return done_ >= ticket; };
+    if (nanoseconds < 0) {
+      finished_.wait(lock, finished);
+    } else if (!finished_.wait_for(lock, std::chrono::nanoseconds(nanoseconds), finished)) {
+      return make_error(Code::limit, "not finished in the given time");
+    }
+    return outcome(ticket);
+  }
+
+ private:
+  struct Job {
+    hal::Ticket ticket;
+    std::function<Status()> run;
+  };
+  struct Callback {
+    hal::Ticket ticket;
+    std::function<void(Status)> done;
+  };
+
+  Result<hal::Ticket> enqueue(std::function<Status()> run) {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back({++last_, std::move(run)});
+    wake_.notify_one();
+    return last_;
+  }
+  // Everything submitted before is done.
+  void drain() {
+    std::unique_lock lock(mutex_);
+    const hal::Ticket last = last_;
+    finished_.wait(lock, [&] { return done_ >= last; });
+  }
+  Result<hal::Ticket> finish_now(Status status) {
+    const std::lock_guard lock(mutex_);
+    done_ = ++last_;
+    finished_.notify_all();
+    if (!status) return status.take_error();
+    return last_;
+  }
+  Status outcome(hal::Ticket ticket) {  // with the lock held
+    for (const auto& [failed, error] : failures_) {
+      if (failed == ticket) return error;
+    }
+    return ok();
+  }
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [&] { return leaving_ || !jobs_.empty(); });
+      if (jobs_.empty()) return;  // leaving, all done
+      Job job = std::move(jobs_.front());
+      jobs_.pop_front();
+      lock.unlock();
+      Status status = job.run();
+      lock.lock();
+      if (!status) {
+        failures_.emplace_back(job.ticket, status.error());
+        if (failures_.size() > kFailuresKept) failures_.pop_front();
+      }
+      done_ = job.ticket;
+      finished_.notify_all();
+      for (size_t i = 0; i < callbacks_.size();) {
+        if (callbacks_[i].ticket > done_) {
+          ++i;
+          continue;
+        }
+        Callback c = std::move(callbacks_[i]);
+        callbacks_.erase(callbacks_.begin() + static_cast<std::ptrdiff_t>(i));
+        Status result = outcome(c.ticket);
+        lock.unlock();
+        c.done(std::move(result));
+        lock.lock();
+      }
+    }
+  }
+
+  static constexpr size_t kFailuresKept = 64;
+  std::shared_ptr<Team> team_;
+  std::mutex mutex_;
+  std::condition_variable wake_, finished_;
+  std::deque<Job> jobs_;
+  std::deque<std::pair<hal::Ticket, Error>> failures_;
+  std::vector<Callback> callbacks_;
+  hal::Ticket last_ = 0, done_ = 0;
+  bool leaving_ = false;
+  std::thread worker_;
+};
+
+class CpuDevice final : public hal::Device {
+ public:
+  CpuDevice(Caps caps, unsigned threads) : caps_(std::move(caps)), team_(std::make_shared<Team>(threads)) {}
+
+  const Caps& caps() const override { return caps_; }
+  hal::MemoryInfo memory() const override {
+    hal::MemoryInfo info;
+    struct sysinfo s {};
+    if (sysinfo(&s) == 0) info.total = uint64_t{s.totalram} * s.mem_unit;
+    info.available = info.total;
+    std::ifstream in("/proc/meminfo");
+    std::string key;
+    uint64_t kib = 0;
+    std::string unit;
+    while (in >> key >> kib && std::getline(in, unit)) {
+      if (key == "MemAvailable:") info.available = kib * 1024;
+    }
+    return info;
+  }
+  std::span<const Candidate> native() const override { return {}; }
+  std::span<const StepFuser> fusers() const override { return {}; }
+
+  Result<std::unique_ptr<hal::Buffer>> allocate(uint64_t bytes, hal::MemoryKind) override {
+    constexpr uint64_t kHuge = uint64_t{2} << 20;
+    if (bytes > (uint64_t{1} << 46)) return Error{Code::out_of_memory, "a buffer is larger than this machine can address", {}, bytes, 0};
+    const uint64_t page = bytes >= kHuge ? kHuge : 4096;
+    const uint64_t mapped = (std::max<uint64_t>(bytes, 1) + page - 1) / page * page;
+    void* data = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) return Error{Code::out_of_memory, "the system gives no memory for a buffer", {}, bytes, memory().available};
+    if (mapped >= kHuge) madvise(data, mapped, MADV_HUGEPAGE);
+    return std::unique_ptr<hal::Buffer>(std::make_unique<HostBuffer>(static_cast<std::byte*>(data), bytes, mapped));
+  }
+  Result<std::shared_ptr<hal::Kernel>> load(const Program&, const KernelDef& def) override {
+    if (def.kind != KernelDef::Kind::binary) {
+      return make_error(Code::unsupported, "the cpu device loads object code; kernel '" + def.name + "' comes in another form");
+    }
+    auto kernel = std::make_shared<CpuKernel>();
+    TERN_TRY(kernel->object, load_object(def.code));
+    TERN_TRY(void* entry, kernel->object->symbol("tern_kernel"));
+    kernel->entry = reinterpret_cast<Entry>(entry);
+    return std::shared_ptr<hal::Kernel>(std::move(kernel));
+  }
+  Result<std::unique_ptr<hal::Commands>> record(const Program& program, uint32_t list,
+                                                std::span<const std::shared_ptr<hal::Kernel>> kernels) override {
+    TERN_TRY(auto commands, CpuCommands::record(program, list, kernels));
+    return std::unique_ptr<hal::Commands>(std::move(commands));
+  }
+  Result<std::unique_ptr<hal::Queue>> queue() override { return std::unique_ptr<hal::Queue>(std::make_unique<CpuQueue>(team_)); }
+
+ private:
+  Caps caps_;
+  std::shared_ptr<Team> team_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<hal::Device>> open_cpu_with_caps(const CpuOptions& options, Caps caps) {
+  const unsigned threads = options.threads != 0 ? options.threads : allowed_cores();
+  if (threads > 1024) return make_error(Code::invalid, "more than 1024 threads make no sense; give --threads a smaller number");
+  caps.workers = threads;
+  return std::unique_ptr<hal::Device>(std::make_unique<CpuDevice>(std::move(caps), threads));
+}
+
+Result<std::unique_ptr<hal::Device>> open_cpu(const CpuOptions& options) { return open_cpu_with_caps(options, detect_caps(options)); }
+
+}  // namespace tern::cpu
