@@ -14,7 +14,7 @@
 namespace tern {
 
 enum class CodeClass : uint8_t {
-  flt,         // plain floats: value = code
+  flt,         // plain floats: value = code; a TensorType names these by dtype alone, format stays null
   packed,      // (code - zero) * scale: sign, ternary and 2..8-bit integers
   packed_min,  // code * scale + min
   lookup,      // table[code] * scale
@@ -37,7 +37,7 @@ struct Format {
   uint32_t bytes;                 // of a block
   CodeClass cls;
   uint8_t bits;     // of a code
-  int16_t zero;     // packed: the code that means 0
+  int16_t zero;     // packed: the code that means 0 (codes are unsigned: q8_0 has 128)
   uint16_t group;   // elements that share a scale
   DType scale;      // storage type of scales and mins in packed layouts: f16 or f32
   bool has_outer;   // two-level scales: sub_scales and sub_mins are integers times outer
@@ -46,15 +46,25 @@ struct Format {
   void (*decode)(const Planes& planes, int64_t block, float* out);
   // Canonical codes of one block, and per group its scale and min as f32 (bit-exact products of what the file stores where
   // they fit f16/f32). All that packing reads. codes: one a value. mins may be null for classes without minimum.
+  // Null for class flt: packing copies the elements.
   void (*split)(const Planes& planes, int64_t block, uint16_t* codes, float* scales, float* mins);
-  // Null where tern does not write the format. values: one block; importance: one weight a value, or null.
+  // The same for `blocks` consecutive blocks, at the speed of memory. split_run writes one byte a code and is null where
+  // bits > 8 or split is null.
+  void (*decode_run)(const Planes& planes, int64_t block, int64_t blocks, float* out);
+  void (*split_run)(const Planes& planes, int64_t block, int64_t blocks, uint8_t* codes, float* scales, float* mins);
+  // Null where tern does not write the format. values: one block; importance: one weight a value, or null; formats whose
+  // rounding follows a fixed rule ignore it. Block formats refuse values that are not finite or need a scale beyond f16.
   Status (*encode)(std::span<const float> values, const float* importance, std::byte* out);
   std::span<const FileId> ids;
+
+  uint32_t elements() const { return block[0] * block[1]; }  // of a block
 };
 
 // Formats known to this build, in list order.
 std::span<const Format* const> all_formats();
 const Format* format_by_name(std::string_view name);
 const Format* format_by_file_id(std::string_view container, uint32_t id);
+// The row of a plain float dtype (f32, f16, bf16), so that all storage types can be read alike; null for other dtypes.
+const Format* plain_format(DType dtype);
 
 }  // namespace tern
