@@ -59,6 +59,8 @@ struct SubmitOptions {
   bool blocking = false;  // the caller waits at once: a host device may run on the calling thread
 };
 
+// Work of a queue is done in order. Used by one thread at a time. Transfers may happen later: their spans stay valid until the
+// ticket is done.
 struct Queue {
   virtual ~Queue() = default;
   // Runs after everything submitted to this queue before, and after the given tickets of other queues.

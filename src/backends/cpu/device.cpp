@@ -62,26 +62,33 @@ class CpuQueue final : public hal::Queue {
       return enqueue([this, &list, slots, block, options] { return list.run(*team_, {*slots, *block}, options); });
     }
     drain();
-    return finish_now(list.run(*team_, binding, options));
+    return finish_now(list.run(*team_, binding, options));  // the caller is the only one who submits
   }
   Result<hal::Ticket> upload(std::span<const std::byte> from, hal::Buffer& to, uint64_t at) override {
     TERN_OK(check_range(to, at, from.size()));
-    drain();
-    if (!from.empty()) std::memcpy(static_cast<std::byte*>(to.native().handle) + at, from.data(), from.size());
-    return finish_now(ok());
+    std::byte* target = static_cast<std::byte*>(to.native().handle) + at;
+    return now_or_queued([from, target] {
+      if (!from.empty()) std::memcpy(target, from.data(), from.size());
+      return ok();
+    });
   }
   Result<hal::Ticket> download(const hal::Buffer& from, uint64_t at, std::span<std::byte> to) override {
     TERN_OK(check_range(from, at, to.size()));
-    drain();
-    if (!to.empty()) std::memcpy(to.data(), host_memory(from) + at, to.size());
-    return finish_now(ok());
+    const std::byte* source = host_memory(from) + at;
+    return now_or_queued([source, to] {
+      if (!to.empty()) std::memcpy(to.data(), source, to.size());
+      return ok();
+    });
   }
   Result<hal::Ticket> copy(const hal::Buffer& from, uint64_t from_at, hal::Buffer& to, uint64_t to_at, uint64_t bytes) override {
     TERN_OK(check_range(from, from_at, bytes));
     TERN_OK(check_range(to, to_at, bytes));
-    drain();
-    std::memmove(static_cast<std::byte*>(to.native().handle) + to_at, host_memory(from) + from_at, bytes);
-    return finish_now(ok());
+    std::byte* target = static_cast<std::byte*>(to.native().handle) + to_at;
+    const std::byte* source = host_memory(from) + from_at;
+    return now_or_queued([target, source, bytes] {
+      if (bytes > 0) std::memmove(target, source, bytes);
+      return ok();
+    });
   }
   void then(hal::Ticket ticket, std::function<void(Status)> done) override {
     std::unique_lock lock(mutex_);
@@ -119,6 +126,18 @@ class CpuQueue final : public hal::Queue {
     jobs_.push_back({++last_, std::move(run)});
     wake_.notify_one();
     return last_;
+  }
+  // At once where nothing is in flight, else in its turn.
+  Result<hal::Ticket> now_or_queued(std::function<Status()> job) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (done_ != last_) {
+        jobs_.push_back({++last_, std::move(job)});
+        wake_.notify_one();
+        return last_;
+      }
+    }
+    return finish_now(job());
   }
   // Everything submitted before is done.
   void drain() {
@@ -220,7 +239,7 @@ class CpuDevice final : public hal::Device {
     }
     auto kernel = std::make_shared<CpuKernel>();
     TERN_TRY(kernel->object, load_object(def.code));
-    TERN_TRY(void* entry, kernel->object->symbol("tern_kernel"));
+    TERN_TRY(void* entry, kernel->object->symbol("kernel"));
     kernel->entry = reinterpret_cast<Entry>(entry);
     return std::shared_ptr<hal::Kernel>(std::move(kernel));
   }

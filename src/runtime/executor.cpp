@@ -1,0 +1,195 @@
+#include "runtime/executor.h"
+
+#include <algorithm>
+#include <string>
+
+namespace tern::runtime {
+namespace {
+
+std::string guard_text(const Program& program, const Guard& guard, std::span<const int64_t> symbols) {
+  const auto side = [&](Dim d) {
+    std::string text = program.dims->text(d);
+    if (const auto v = program.dims->eval(d, symbols); v && !d.constant()) text += " = " + std::to_string(*v);
+    return text;
+  };
+  return side(guard.a) + " is not " + side(guard.b);
+}
+
+std::vector<uint32_t> lists_of(const Program& program) {
+  std::vector<uint32_t> lists;
+  for (const RangeDef& range : program.ranges) lists.push_back(range.list);
+  if (program.prepare_list != kNone) lists.push_back(program.prepare_list);
+  return lists;
+}
+
+// Symbol values that a list's memory is planned for: its range's upper bounds.
+std::vector<int64_t> plan_symbols(const Program& program, uint32_t list) {
+  for (const RangeDef& range : program.ranges) {
+    if (range.list == list) return upper_bounds(program, range);
+  }
+  return upper_bounds(program, RangeDef{});
+}
+
+Result<uint64_t> bytes_at(const Program& program, const BufferDef& def, std::span<const int64_t> symbols) {
+  TERN_TRY(const int64_t bytes, program.dims->eval(def.bytes, symbols));
+  if (bytes < 0) return make_error(Code::internal, "a buffer of negative size", def.name);
+  return static_cast<uint64_t>(bytes);
+}
+
+}  // namespace
+
+std::vector<int64_t> upper_bounds(const Program& program, const RangeDef& range) {
+  std::vector<int64_t> out;
+  for (const Symbol& s : program.dims->symbols()) out.push_back(s.max);
+  for (const Bound& b : range.when) out[b.symbol] = std::min(out[b.symbol], b.max);
+  return out;
+}
+
+bool holds(const RangeDef& range, std::span<const int64_t> symbols) {
+  return std::all_of(range.when.begin(), range.when.end(),
+                     [&](const Bound& b) { return symbols[b.symbol] >= b.min && symbols[b.symbol] <= b.max; });
+}
+
+Result<Sizes> instance_sizes(const LoadedProgram& loaded) {
+  const Program& program = loaded.program;
+  const std::vector<int64_t> top = upper_bounds(program, RangeDef{});
+  Sizes sizes;
+  for (const BufferDef& def : program.buffers) {
+    if (def.origin != Origin::state && def.origin != Origin::io) continue;
+    TERN_TRY(const uint64_t bytes, bytes_at(program, def, top));
+    (def.origin == Origin::state ? sizes.state : sizes.io) += bytes;
+  }
+  for (const uint32_t list : lists_of(program)) {
+    TERN_TRY(const MemoryPlan plan,
+             plan_memory(program, list, plan_symbols(program, list), std::max(64u, loaded.device->caps().offset_alignment)));
+    sizes.scratch = std::max(sizes.scratch, plan.arena);
+  }
+  return sizes;
+}
+
+Result<std::unique_ptr<Instance>> Instance::open(std::shared_ptr<const LoadedProgram> loaded,
+                                                 std::vector<std::shared_ptr<hal::Buffer>> params) {
+  std::unique_ptr<Instance> out(new Instance());
+  out->loaded_ = std::move(loaded);
+  TERN_TRY(out->queue_, out->loaded_->device->queue());
+  TERN_OK(out->allocate(std::move(params)));
+  TERN_OK(out->plan_lists());
+  out->symbols_.assign(out->program().dims->symbols().size(), 0);
+  return out;
+}
+
+Status Instance::allocate(std::vector<std::shared_ptr<hal::Buffer>> params) {
+  const Program& p = program();
+  const std::vector<int64_t> top = upper_bounds(p, RangeDef{});
+  buffers_ = std::move(params);
+  buffers_.resize(p.buffers.size());
+  for (BufferId id = 0; id < p.buffers.size(); ++id) {
+    const BufferDef& def = p.buffers[id];
+    if (def.origin == Origin::temp) continue;
+    if (def.origin == Origin::param) {
+      if (!buffers_[id]) return make_error(Code::invalid, "parameter '" + def.name + "' has no value; set or load it first", def.name);
+      continue;
+    }
+    TERN_TRY(const uint64_t bytes, bytes_at(p, def, top));
+    TERN_TRY(std::unique_ptr<hal::Buffer> buffer, loaded_->device->allocate(bytes, hal::MemoryKind::device));
+    buffers_[id] = std::move(buffer);
+    if (def.origin == Origin::state && !loaded_->device->caps().host_visible) TERN_OK(zero(id));  // host pages start as zero
+  }
+  return ok();
+}
+
+Status Instance::plan_lists() {
+  const Program& p = program();
+  slots_.resize(p.lists.size());
+  commands_.resize(p.lists.size());
+  std::vector<MemoryPlan> plans(p.lists.size());
+  uint64_t arena = 0;
+  for (const uint32_t list : lists_of(p)) {
+    TERN_TRY(plans[list], plan_memory(p, list, plan_symbols(p, list), std::max(64u, loaded_->device->caps().offset_alignment)));
+    arena = std::max(arena, plans[list].arena);
+  }
+  TERN_TRY(std::unique_ptr<hal::Buffer> buffer, loaded_->device->allocate(std::max<uint64_t>(arena, 64), hal::MemoryKind::device));
+  arena_ = std::move(buffer);
+  for (const uint32_t list : lists_of(p)) {
+    std::vector<hal::Slot>& slots = slots_[list];
+    slots.resize(p.buffers.size());
+    for (BufferId id = 0; id < p.buffers.size(); ++id) {
+      if (p.buffers[id].origin == Origin::temp) {
+        slots[id] = {arena_.get(), plans[list].offset[id]};
+      } else {
+        slots[id] = {buffers_[id].get(), 0};
+      }
+    }
+    if (!commands_[list]) {
+      TERN_TRY(commands_[list], loaded_->device->record(p, list, loaded_->kernels));
+    }
+  }
+  return ok();
+}
+
+Status Instance::bind(std::span<const int64_t> symbols) {
+  const Program& p = program();
+  if (symbols.size() != p.dims->symbols().size()) return make_error(Code::internal, "wrong number of symbol values");
+  if (bound_ && std::equal(symbols.begin(), symbols.end(), symbols_.begin())) return ok();
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    const Symbol& s = p.dims->symbols()[i];
+    if (s.late) continue;
+    if (symbols[i] < s.min || symbols[i] > s.max) {
+      return make_error(Code::invalid, s.name + " = " + std::to_string(symbols[i]) + " lies outside [" + std::to_string(s.min) + ", " +
+                                           std::to_string(s.max) + "]");
+    }
+    if (s.multiple > 1 && symbols[i] % s.multiple != 0) {
+      return make_error(Code::invalid, s.name + " = " + std::to_string(symbols[i]) + " is no multiple of " + std::to_string(s.multiple));
+    }
+  }
+  bound_ = false;
+  symbols_.assign(symbols.begin(), symbols.end());
+  for (const Guard& g : p.guards) {
+    TERN_TRY(const int64_t a, p.dims->eval(g.a, symbols_));
+    TERN_TRY(const int64_t b, p.dims->eval(g.b, symbols_));
+    if (a != b) return make_error(Code::invalid, (g.what.empty() ? "sizes disagree" : g.what) + ": " + guard_text(p, g, symbols_), g.loc.text);
+  }
+  const auto range = std::find_if(p.ranges.begin(), p.ranges.end(), [&](const RangeDef& r) { return holds(r, symbols_); });
+  if (range == p.ranges.end()) return make_error(Code::internal, "no range holds for these sizes");
+  range_ = static_cast<size_t>(range - p.ranges.begin());
+  block_.resize(p.block.size());
+  for (size_t i = 0; i < p.block.size(); ++i) {
+    TERN_TRY(block_[i], p.dims->eval(p.block[i], symbols_));
+  }
+  bound_ = true;
+  return ok();
+}
+
+uint64_t Instance::bytes(BufferId id) const {
+  const auto b = program().dims->eval(program().buffers[id].bytes, symbols_);
+  return b ? static_cast<uint64_t>(*b) : 0;
+}
+
+Result<hal::Ticket> Instance::submit(const hal::SubmitOptions& options) {
+  const uint32_t list = bound_list();
+  return queue_->submit(*commands_[list], {slots_[list], block_}, {}, options);
+}
+
+Status Instance::prepare() {
+  const uint32_t list = program().prepare_list;
+  if (list == kNone || program().lists[list].empty()) return ok();
+  std::vector<int64_t> block(program().block.size());
+  const std::vector<int64_t> top = upper_bounds(program(), RangeDef{});
+  for (size_t i = 0; i < block.size(); ++i) {
+    TERN_TRY(block[i], program().dims->eval(program().block[i], top));
+  }
+  TERN_TRY(const hal::Ticket ticket, queue_->submit(*commands_[list], {slots_[list], block}, {}, {}));
+  return queue_->wait(ticket, -1);
+}
+
+Status Instance::zero(BufferId id) {
+  const std::vector<std::byte> piece(std::min<uint64_t>(buffers_[id]->size(), uint64_t{1} << 20));
+  for (uint64_t at = 0; at < buffers_[id]->size(); at += piece.size()) {
+    const uint64_t n = std::min<uint64_t>(piece.size(), buffers_[id]->size() - at);
+    TERN_TRY(const hal::Ticket ticket, queue_->upload(std::span(piece).first(n), *buffers_[id], at));
+    TERN_OK(queue_->wait(ticket, -1));
+  }
+  return ok();
+}
+
+}  // namespace tern::runtime
