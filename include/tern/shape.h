@@ -99,8 +99,9 @@ class DimTable {
   // The symbols that occur in the dim, ascending.
   std::vector<uint32_t> symbols_of(Dim dim) const;
 
+  struct Impl;  // src/core/dim
+
  private:
-  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
