@@ -44,10 +44,13 @@ extern const LayoutDef kDense;
 // One row of int8 blocks: K/4 words of four s8 codes, then K/32 f32 scales, then K/32 i32 sums of the codes. K % 32 == 0.
 // A row is K * 5 / 16 words, so the number of rows moves nothing.
 extern const LayoutDef kActInt8;
-// Packed integer weights of classes `packed` and `packed_min`: tile = {rows per tile R, 0, 0, 0}. For each row tile, for each
-// block of 32 columns one record, contiguous: bits words [bits][R] u32 of codes, R scales, (packed_min) R mins, both f16.
-// Byte i of word w, field j (at bit 8*i + bits*j) holds the code of column w*(32/bits) + 4*j + i of the block. 8-bit codes are
-// stored + 128 where zero is 0 (Q8_0), so that every code is unsigned. Rows past N are zero with scale 0.
+// Packed integer weights of classes `packed` and `packed_min`: tile = {rows per tile R, bits B stored per code, 0, 0}; R even, B one of
+// 1, 2, 4, 8 and at least the format's bits (3 is stored as 4; 5 and 6 as 8; B = 0 means the least that fits). For each row tile,
+// for each block of 32 columns one record, contiguous: B words [B][R] u32 of codes, S x R scales, (packed_min) S x R mins, where
+// S = max(1, 32 / format.group) is the number of groups in a block, [S][R], elements of Format::scale (f16 or f32).
+// Byte i of word w, field j (at bit 8*i + B*j) holds the code of column w*(32/B) + 4*j + i of the block. 8-bit codes (B = 8)
+// of class `packed` are stored as code - zero + 128, others as they are, so that every code is unsigned. Rows past N are zero
+// with scale 0.
 extern const LayoutDef kPackedTiles;
 // Float weights (f32, f16, bf16): tile = {rows per tile R}. For each row tile, [K][R] elements: one column of R rows is contiguous.
 extern const LayoutDef kFloatTiles;
