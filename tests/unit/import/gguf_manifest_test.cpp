@@ -1,0 +1,96 @@
+// Walks tests/data/gguf/manifest.json: every file opens or is refused as the manifest says, in time and memory.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "base/utf8.h"
+#include "tern/model_file.h"
+
+namespace tern {
+namespace {
+
+struct Case {
+  std::string name, stage, expect;
+  std::vector<std::string> must_mention;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+const nlohmann::json& manifest() {
+  static const nlohmann::json data = nlohmann::json::parse(std::ifstream(TERN_TEST_DATA "/gguf/manifest.json"));
+  return data;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> out;
+  for (const auto& c : manifest()["cases"]) {
+    out.push_back({c["name"], c["stage"], c["expect"], c["must_mention"]});
+  }
+  return out;
+}
+
+// Everything a listing does with a file: all of it must be printable as JSON.
+void list_everything(const ModelFile& file) {
+  nlohmann::json keys, tensors;
+  for (const ListedKey& key : file.list_keys()) keys.push_back({{"name", key.name}, {"type", key.type}, {"text", key.text}});
+  for (const ListedTensor& t : file.list_tensors()) tensors.push_back({{"name", t.name}, {"type", t.type}, {"shape", t.shape}});
+  const std::string text = keys.dump() + tensors.dump();  // throws on bad UTF-8
+  EXPECT_TRUE(is_utf8(text));
+  for (const WeightInfo& weight : file.weights()) {
+    auto planes = file.planes(weight);
+    ASSERT_TRUE(planes.ok()) << planes.error().message();
+    ASSERT_EQ((*planes).p[0].size(), weight.bytes);
+    unsigned sum = 0;
+    for (std::byte b : (*planes).p[0]) sum += static_cast<unsigned>(b);
+    EXPECT_LT(sum, UINT_MAX);  // every byte can be touched
+  }
+}
+
+class GgufManifest : public testing::TestWithParam<Case> {};
+
+TEST_P(GgufManifest, BehavesAsItSays) {
+  const Case& c = GetParam();
+  const auto start = std::chrono::steady_clock::now();
+  auto file = open_model_file(std::string(TERN_TEST_DATA "/gguf/") + c.name);
+  if (file) list_everything(**file);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  EXPECT_LT(seconds, manifest()["limits"]["seconds"].get<double>());
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  EXPECT_LT(usage.ru_maxrss / 1024, manifest()["limits"]["rss_mib"].get<long>());
+
+  const bool may_fail = c.expect != "ok";
+  if (c.stage == "container") {
+    if (c.expect == "ok") {
+      ASSERT_TRUE(file.ok()) << file.error().message();
+    } else if (c.expect == "error") {
+      ASSERT_FALSE(file.ok());
+    }
+  } else if (c.name != "model_split_count.gguf") {
+    // What is wrong with these shows later: as containers they are whole.
+    ASSERT_TRUE(file.ok()) << file.error().message();
+  }
+  if (file.ok()) return;
+  ASSERT_TRUE(may_fail) << file.error().message();
+  std::string message = file.error().message();
+  EXPECT_TRUE(is_utf8(message));
+  EXPECT_NE(message.find(c.name), std::string::npos) << message;
+  EXPECT_TRUE(error_offset(file.error()).has_value()) << message;
+  const std::string path = std::string(TERN_TEST_DATA "/gguf/") + c.name;  // its own name must not be what matches
+  for (size_t at; (at = message.find(path)) != std::string::npos;) message.erase(at, path.size());
+  for (const std::string& pattern : c.must_mention)
+    EXPECT_TRUE(std::regex_search(message, std::regex(pattern, std::regex::icase))) << pattern << " in: " << message;
+  if (std::getenv("TERN_PRINT_MESSAGES")) printf("%-36s %s\n", c.name.c_str(), message.c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, GgufManifest, testing::ValuesIn(cases()), [](const auto& info) {
+  std::string name = info.param.name.substr(0, info.param.name.find('.'));
+  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace tern
