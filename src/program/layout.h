@@ -48,9 +48,8 @@ extern const LayoutDef kActInt8;
 // 1, 2, 4, 8 and at least the format's bits (3 is stored as 4; 5 and 6 as 8; B = 0 means the least that fits). For each row tile,
 // for each block of 32 columns one record, contiguous: B words [B][R] u32 of codes, S x R scales, (packed_min) S x R mins, where
 // S = max(1, 32 / format.group) is the number of groups in a block, [S][R], elements of Format::scale (f16 or f32).
-// Byte i of word w, field j (at bit 8*i + B*j) holds the code of column w*(32/B) + 4*j + i of the block. 8-bit codes (B = 8)
-// of class `packed` are stored as code - zero + 128, others as they are, so that every code is unsigned. Rows past N are zero
-// with scale 0.
+// Byte i of word w, field j (at bit 8*i + B*j) holds the code of column w*(32/B) + 4*j + i of the block, as Format::split
+// gives it (unsigned). Rows past N are zero with scale 0.
 extern const LayoutDef kPackedTiles;
 // Float weights (f32, f16, bf16): tile = {rows per tile R}. For each row tile, [K][R] elements: one column of R rows is contiguous.
 extern const LayoutDef kFloatTiles;
