@@ -78,7 +78,7 @@ class Parts {
   int width() const { return width_; }
 
  private:
-  friend class B;
+  friend class Buffer;
   std::array<V, 4> v_;
   int width_ = 0;
 };
@@ -160,6 +160,9 @@ class B {
   Type unify(V& a, V& b, std::string_view what);
   // The folded constant's bits, if the value is one.
   bool constant_bits(const V& v, uint64_t* bits) const;
+  V reduce(Op subgroup_op, const V& v);         // wg_add, wg_max, wg_min
+  Shared scratch(Type type, uint32_t count);    // of the reductions: free before and after each of them
+  uint32_t subgroup_size();                     // the one size that is sure (lockstep: the workgroup); 0: not known
 
  private:
   friend class V;
@@ -169,7 +172,7 @@ class B {
   struct State;
   V value(Ref ref, Type type) const;
   V operand(const V& v);
-  Ref push(const struct Node& node);
+  Ref push(const Node& node);
   std::unique_ptr<State> s_;
 };
 

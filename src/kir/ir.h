@@ -14,7 +14,8 @@
 // Meaning of the ops (operands a, b, c, d are nodes; "int" is i32 u32 i64 u64, "num" is int or float):
 //   constant           imm: the bits, zero-extended to 64. b1: 0 or 1.
 //   lane, group        u32: 0 .. lanes-1, and the linear workgroup id.        dim: u32, imm: index into Kernel::dims; uniform.
-//   subgroup_id, _lane, _count   u32. On a lockstep device the subgroup is the workgroup. Which lanes form a subgroup is unknown.
+//   subgroup_id, _lane, _count   u32. On a lockstep device the subgroup is the workgroup. Which lanes form a subgroup is unknown; ids
+//                      are 0 .. count-1, and count is equal in all lanes of the workgroup.
 //   neg abs            num. Integers wrap.
 //   logic_not          b1.
 //   floor round sqrt   float. round: half to even.  sqrt: correctly rounded where the device does so.
