@@ -28,6 +28,7 @@
 
 namespace tern::kir {
 
+// (In code outside namespace tern, POSIX's read and write hide these: say Access::write there.)
 inline constexpr Access read = Access::read, write = Access::write, update = Access::update;
 
 // A value of the kernel, or a number of the host that takes the type of what it meets: an integer becomes any number type, a
