@@ -76,8 +76,11 @@ class Graph {
   Status output(std::string name, Value value);
   // The value that replaces the state at the end of a run. A state without update is read-only in this graph.
   Status update(std::string_view state, Value next);
+  // States are resident unless said otherwise.
+  Status set_resident(std::string_view state, bool resident);
 
-  // Infers and checks; the error names op, operand and location.
+  // Infers and checks; the error names op, operand and location. Attributes left out at the end take their defaults; an integer
+  // stands for a real or a dim, integers for a shape. Regions share this graph's DimTable and have no leaves but inputs.
   Result<std::vector<Value>> add(const OpDef& op, std::vector<Value> in, std::vector<Attr> attrs, Loc loc = {},
                                  std::vector<std::unique_ptr<Graph>> regions = {});
 
@@ -88,14 +91,17 @@ class Graph {
   const std::vector<Port>& ports() const { return ports_; }
   const std::vector<OutputPort>& outputs() const { return outputs_; }
   const std::vector<StateUpdate>& updates() const { return updates_; }
+  bool holds(Value value) const;  // it is a result of one of the nodes
   const Port* port(std::string_view name) const;
   const Port* port_of(Value value) const;  // null: not a leaf
 
-  // Live nodes in topological order (leaves first); ids are no order once something was replaced.
+  // Live nodes in topological order: the named leaves, then depth first from the outputs and updates. It follows from the
+  // structure alone; ids are no order once something was replaced.
   std::vector<uint32_t> order() const;
-  // For every node id the values that read it; outputs and updates are not counted.
+  // For every node id the live nodes that read it, each once, ascending; outputs and updates are not counted.
   std::vector<std::vector<uint32_t>> users() const;
-  // Every use of `from`, outputs and updates included, becomes `to`. Types must be equal (dims provably so).
+  // Every use of `from`, outputs and updates included, becomes `to`; only the node of `to` itself still reads `from`, so that
+  // a value can be wrapped. Types must be equal (dims provably so).
   void replace(Value from, Value to);
   // Drops what no output or update needs and renumbers; leaves stay.
   void compact();
@@ -140,7 +146,7 @@ class Builder {
                          std::vector<std::unique_ptr<Graph>> regions = {});
   const TensorType& type(Value value) const;  // of an invalid value: an empty f32 scalar
   Dim dim(Value value, int axis) const;       // negative axes count from the end
-  // A prefix for the locations of what follows ("blk.3").
+  // A prefix for the locations of what follows ("blk.3"); replaces the one before.
   void scope(std::string prefix);
 
   bool failed() const;

@@ -10,14 +10,25 @@
 
 namespace tern {
 
-// Elements of the stored value, over the reader's axes: index = offset + sum(stride[i] * axis[i]). Strides may be 0 or negative.
+// Elements of the stored value, over the reader's axes: index = offset + sum(stride[i] * axis[i]). Strides may be 0 or
+// negative.
 struct IndexMap {
   Dim offset;
   std::vector<Dim> stride;
   bool operator==(const IndexMap&) const = default;
 };
 
-enum class AttrKind : uint8_t { boolean, integer, real, text, dtype, ints, dim, shape, constant };  // order of Attr's alternatives
+enum class AttrKind : uint8_t {
+  boolean,
+  integer,
+  real,
+  text,
+  dtype,
+  ints,
+  dim,
+  shape,
+  constant
+};  // order of Attr's alternatives
 struct AttrSpec {
   std::string_view name;
   AttrKind kind;
@@ -43,22 +54,25 @@ class InferCtx {
   // Proved, or recorded as a guard, or an error with both sides.
   Status same(Dim a, Dim b, std::string_view what);
   Status divides(int64_t by, Dim dim, std::string_view what);
-  Status rank(size_t input, int rank);               // -1 .. accepts any
-  Result<int> axis(int64_t axis, size_t rank) const; // normalises negatives
+  Status rank(size_t input, int rank);                // -1 .. accepts any
+  Result<int> axis(int64_t axis, size_t rank) const;  // normalises negatives
   Dim late(const Symbol& symbol);
-  Error error(std::string text) const;               // "op: text" with the location
+  Error error(std::string text) const;  // "op: text" with the location
 
   template <class T>
-  const T& attr(size_t i) const { return std::get<T>(attrs[i]); }
+  const T& attr(size_t i) const {
+    return std::get<T>(attrs[i]);
+  }
 };
 
-// A concrete tensor of the reference evaluation: f64 for floats, i64/u64 for integers and bool, pairs of f64 for complex.
-// Row-major. Values are already rounded to `type.dtype` (a float tensor in f64 evaluation keeps f64 unless the node is a cast).
+// A concrete tensor of the reference evaluation: f64 for floats, i64/u64 for integers and bool, pairs of f64 for
+// complex. Row-major. Values are already rounded to `type.dtype` (a float tensor in f64 evaluation keeps f64 unless the
+// node is a cast).
 struct RefTensor {
   DType dtype = DType::f32;
   std::vector<int64_t> shape;
-  std::vector<double> f;    // floating, complex (re, im interleaved)
-  std::vector<int64_t> i;   // integers and bool (u64 as its bits)
+  std::vector<double> f;   // floating, complex (re, im interleaved)
+  std::vector<int64_t> i;  // integers and bool (u64 as its bits)
   int64_t size() const;
 };
 struct RefTensors {
@@ -79,8 +93,8 @@ struct OpDef {
   std::string_view name;
   OpKind kind = OpKind::core;
   int8_t min_in = 0, max_in = 0;  // number of operands; max -1: any
-  std::span<const AttrSpec> attrs;
-  Effects fx;
+  std::span<const AttrSpec> attrs = {};
+  Effects fx = {};
   int16_t scalar = -1;  // row of core/scalar_ops.inc: how a region spells this node; -1: not elementwise
   // The result is in[0] read through this map; null: not a view.
   OrRefuse<IndexMap> (*view)(DimTable&, const Node&, const TensorType& in_type, const IndexMap& in) = nullptr;
@@ -94,6 +108,7 @@ struct OpDef {
 
 // The op list: declared here, defined once by ops/ (op_list.inc), so that graph knows no op names but its own leaves.
 std::span<const OpDef* const> op_list();
+// By name, over the list and the leaves; defined by graph. Null: no such op. Thread-safe.
 const OpDef* find_op(std::string_view name);
 // The leaves that graph itself owns: "input", "param", "state", "constant".
 extern const OpDef kInputOp, kParamOp, kStateOp, kConstantOp;

@@ -36,9 +36,19 @@ Dim DimTable::Impl::atom(Kind kind, std::vector<Dim> args) {
     AtomDef def{kind, 0, std::move(args), {}, 1};
     def.range = compute_atom_range(def, nullptr);
     def.multiple = compute_multiple(def);
+    for (Dim d : def.args) def.weight += weight(poly(d));
     atoms.push_back(std::move(def));
   }
   return intern({{{it->second}, 1}});
+}
+
+uint64_t DimTable::Impl::weight(const Poly& p) const {
+  uint64_t w = 0;
+  for (const Term& t : p) {
+    ++w;
+    for (Atom a : t.atoms) w += atoms[a].weight;
+  }
+  return w;
 }
 
 Dim DimTable::Impl::add(Dim a, Dim b, int64_t times_b) {
@@ -48,7 +58,10 @@ Dim DimTable::Impl::add(Dim a, Dim b, int64_t times_b) {
 }
 
 Dim DimTable::Impl::mul(Dim a, Dim b) {
-  if (auto product = dim::mul(poly(a), poly(b))) return intern(std::move(*product));
+  if (auto product = dim::mul(poly(a), poly(b));
+      product && (a.constant() || b.constant() || weight(*product) <= kMaxWeight)) {
+    return intern(std::move(*product));
+  }
   return atom(Kind::product, {std::min(a, b), std::max(a, b)});
 }
 
@@ -65,6 +78,7 @@ Dim DimTable::Impl::floordiv(Dim a, Dim b) {
 
 // floor(p / by), by > 0. Whole multiples leave the division: p = by * q + r with coefficients of r in [0, by).
 Dim DimTable::Impl::floordiv_const(const Poly& p, int64_t by) {
+  if (weight(p) > kMaxWeight) return atom(Kind::floordiv, {intern(p), by});
   Poly quotient, rest;
   for (const Term& t : p) {
     const int64_t q = static_cast<int64_t>(dim::floor_div(t.coef, by)), r = t.coef - q * by;
@@ -101,7 +115,7 @@ Dim DimTable::Impl::floordiv_const(const Poly& p, int64_t by) {
 
 Dim DimTable::Impl::floordiv_poly(Dim a, Dim b) {
   Poly p = poly(a), q = poly(b);
-  if (nonzero(q)) {
+  if (weight(p) + weight(q) <= kMaxWeight && nonzero(q)) {
     if (p.empty()) return 0;
     if (auto exact = dim::divide_exact(p, q)) return intern(std::move(*exact));
     // Multiples of a single-term divisor leave the division.
@@ -145,7 +159,7 @@ Dim DimTable::Impl::floordiv_poly(Dim a, Dim b) {
 
 Dim DimTable::Impl::mod(Dim a, Dim b) {
   // With a constant divisor mod is spelled through floordiv, so that b * floordiv(a, b) + mod(a, b) is a again.
-  if (b.constant() && *b.constant() != 0) return add(a, mul(floordiv(a, b), b), -1);
+  if (b.constant() && *b.constant() != 0 && weight(poly(a)) <= kMaxWeight) return add(a, mul(floordiv(a, b), b), -1);
   if (!b.constant()) {
     const Poly p = poly(a), q = poly(b);
     if (nonzero(q)) {
@@ -158,34 +172,23 @@ Dim DimTable::Impl::mod(Dim a, Dim b) {
 }
 
 Dim DimTable::Impl::extremum(Kind kind, Dim a, Dim b) {
-  std::vector<Dim> args;
-  for (Dim d : {a, b}) {
+  auto parts = [&](Dim d) -> std::vector<Dim> {
     const Poly p = poly(d);
     const bool single = d.is_expr() && p.size() == 1 && p[0].coef == 1 && p[0].atoms.size() == 1;
-    if (single && atoms[p[0].atoms[0]].kind == kind) {
-      const auto& inner = atoms[p[0].atoms[0]].args;
-      args.insert(args.end(), inner.begin(), inner.end());
-    } else {
-      args.push_back(d);
-    }
+    return single && atoms[p[0].atoms[0]].kind == kind ? atoms[p[0].atoms[0]].args : std::vector<Dim>{d};
+  };
+  // x is never needed beside y: y always beats or equals it.
+  auto beaten = [&](Dim x, Dim y) {
+    auto lead = kind == Kind::max ? dim::add(poly(y), poly(x), -1) : dim::add(poly(x), poly(y), -1);
+    return lead && range(*lead, nullptr).lo >= 0;
+  };
+  std::vector<Dim> args = parts(a);
+  for (Dim d : parts(b)) {
+    if (std::any_of(args.begin(), args.end(), [&](Dim x) { return beaten(d, x); })) continue;
+    std::erase_if(args, [&](Dim x) { return beaten(x, d); });
+    args.push_back(d);
   }
   std::sort(args.begin(), args.end());
-  args.erase(std::unique(args.begin(), args.end()), args.end());
-  // An argument that another one always beats (or equals) falls away.
-  for (size_t i = 0; i < args.size();) {
-    bool beaten = false;
-    for (size_t j = 0; j < args.size() && !beaten; ++j) {
-      if (i == j) continue;
-      auto lead =
-          kind == Kind::max ? dim::add(poly(args[j]), poly(args[i]), -1) : dim::add(poly(args[i]), poly(args[j]), -1);
-      beaten = lead && range(*lead, nullptr).lo >= 0;
-    }
-    if (beaten) {
-      args.erase(args.begin() + static_cast<std::ptrdiff_t>(i));
-    } else {
-      ++i;
-    }
-  }
   return args.size() == 1 ? args[0] : atom(kind, std::move(args));
 }
 

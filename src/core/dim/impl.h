@@ -30,7 +30,7 @@ Wide floor_div(Wide a, Wide b);  // b != 0
 enum class Kind : uint8_t {
   symbol,    // a symbol divided by its multiple, so that "T % 8 == 0" is in the coefficients: T = 8 * atom
   floordiv,  // args {a, b}
-  mod,       // args {a, b}; b is no constant
+  mod,       // args {a, b}; by a constant only where a is large (else it is spelled through floordiv) or b is 0
   max,       // args ascending, at least two
   min,
   sum,  // args {a, b}: a sum or product that does not fit the polynomial form (64-bit coefficients, bounded size)
@@ -44,6 +44,7 @@ struct AtomDef {
   std::vector<Dim> args;
   Interval range;        // at the symbols' own bounds
   int64_t multiple = 1;  // divides every value
+  uint64_t weight = 1;   // symbols and numbers in its text, about
   bool operator==(const AtomDef& o) const { return kind == o.kind && symbol == o.symbol && args == o.args; }
 };
 
@@ -61,6 +62,10 @@ struct DimTable::Impl {
   // Building.
   static int64_t index(Dim d) { return d.value_; }
   dim::Poly poly(Dim d) const;
+  // Canonical forms repeat their operands (a product of sums, a remainder through its quotient). Beyond this weight an
+  // operation is kept as an atom instead, so that no expression is more than a few times as long as what was asked for.
+  static constexpr uint64_t kMaxWeight = 512;
+  uint64_t weight(const dim::Poly& p) const;
   Dim intern(dim::Poly p);
   Dim atom(dim::Kind kind, std::vector<Dim> args);
   Dim add(Dim a, Dim b, int64_t times_b);

@@ -81,12 +81,14 @@ class Box {
 
   Interval range(const Poly& p, int depth) const {
     Interval out = plain(p);
-    if (depth <= 0 || p.size() < 2) return out;
+    if (depth <= 0 || p.size() < 2 || p.size() > kRefinedTerms) return out;
     out = intersect(out, monotone(p, depth));
     return intersect(out, relaxed(p, depth));
   }
 
  private:
+  static constexpr size_t kRefinedTerms = 24;  // of longer polynomials plain intervals have to do
+
   Interval plain(const Poly& p) const {
     Interval sum{0, 0};
     for (const Term& term : p) {
@@ -233,7 +235,7 @@ Interval DimTable::Impl::compute_atom_range(const dim::AtomDef& def, const Bound
   switch (def.kind) {
     case Kind::floordiv:
       return dim::floordiv(a, b);
-    case Kind::mod:
+    case Kind::mod:  // also by a constant, where the dividend is large
       // The sign is the divisor's (floor).
       if (b.lo > 0)
         return {0, b.hi >= dim::kInf ? (a.lo >= 0 ? a.hi : dim::kInf)
