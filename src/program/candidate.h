@@ -57,9 +57,11 @@ struct StepFuser {
   Status (*build)(const Program& program, std::span<const Step> steps, const Bid& bid, BuildCtx& ctx);
 };
 
-// Cuts an operand whose constant windowed axis exceeds the binding limit: calls each(first_unit, units, Use) for every window.
-// One window for what fits; a refusal with the largest size that would.
-OrRefuse<int> for_windows(const Problem& problem, uint16_t operand, const Layout& layout, BuildCtx& ctx,
-                          const std::function<Status(int64_t first_unit, int64_t units, Use use)>& each);
+// How many windows an operand needs under the caps' binding limit: 1 for what fits; a refusal with the largest size that would
+// fit where its windowed axis is symbolic or it cannot be cut. bounds: of the Problem.
+OrRefuse<int> window_count(const Operand& operand, const Layout& layout, const Bounds& bounds, const Asked& asked);
+// Calls each(first_unit, units, use) for every window of a constant-sized operand that window_count accepts.
+Status for_windows(const Problem& problem, uint16_t operand, const Layout& layout, BuildCtx& ctx,
+                   const std::function<Status(int64_t first_unit, int64_t units, Use use)>& each);
 
 }  // namespace tern

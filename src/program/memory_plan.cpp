@@ -1,0 +1,70 @@
+// Places temporaries in one arena: liveness counts phases; the largest first, each at the lowest offset that is free while it lives.
+#include <algorithm>
+#include <limits>
+
+#include "program/program.h"
+
+namespace tern {
+namespace {
+
+struct Life {
+  BufferId id;
+  uint64_t bytes;
+  uint32_t first, last;  // phases, inclusive
+};
+
+Result<std::vector<uint64_t>> buffer_bytes(const Program& program, std::span<const int64_t> symbols) {
+  std::vector<uint64_t> out;
+  for (const BufferDef& def : program.buffers) {
+    TERN_TRY(const int64_t bytes, program.dims->eval(def.bytes, symbols));
+    if (bytes < 0) return make_error(Code::internal, "a buffer of negative size", def.name);
+    out.push_back(static_cast<uint64_t>(bytes));
+  }
+  return out;
+}
+
+std::vector<Life> lives(const Program& program, uint32_t list, const std::vector<uint64_t>& bytes) {
+  constexpr uint32_t kNever = std::numeric_limits<uint32_t>::max();
+  std::vector<Life> all(program.buffers.size());
+  for (BufferId id = 0; id < all.size(); ++id) all[id] = {id, bytes[id], kNever, 0};
+  for (const Step& step : program.lists[list]) {
+    for (const Use& use : step.uses) {
+      Life& life = all[use.ref.id];
+      life.first = std::min(life.first, step.phase);
+      life.last = std::max(life.last, step.phase);
+    }
+  }
+  std::erase_if(all, [&](const Life& l) { return l.first == kNever || program.buffers[l.id].origin != Origin::temp; });
+  return all;
+}
+
+}  // namespace
+
+Result<MemoryPlan> plan_memory(const Program& program, uint32_t list, std::span<const int64_t> symbols, uint32_t alignment) {
+  MemoryPlan plan;
+  TERN_TRY(plan.bytes, buffer_bytes(program, symbols));
+  plan.offset.resize(program.buffers.size());
+  std::vector<Life> todo = lives(program, list, plan.bytes);
+  std::sort(todo.begin(), todo.end(), [](const Life& a, const Life& b) { return a.bytes != b.bytes ? a.bytes > b.bytes : a.id < b.id; });
+  const auto aligned = [&](uint64_t n) { return (n + alignment - 1) / alignment * alignment; };
+  std::vector<Life> placed;  // ordered by offset
+  for (const Life& life : todo) {
+    uint64_t at = 0;
+    size_t where = 0;
+    for (size_t i = 0; i < placed.size(); ++i) {
+      const Life& other = placed[i];
+      if (other.last < life.first || life.last < other.first) continue;
+      const uint64_t begin = plan.offset[other.id];
+      if (at + aligned(life.bytes) <= begin) break;
+      at = std::max(at, begin + aligned(std::max<uint64_t>(other.bytes, 1)));
+    }
+    plan.offset[life.id] = at;
+    while (where < placed.size() && plan.offset[placed[where].id] <= at) ++where;
+    placed.insert(placed.begin() + static_cast<std::ptrdiff_t>(where), life);
+    if (life.bytes > std::numeric_limits<uint64_t>::max() / 4 - at) return make_error(Code::limit, "temporaries exceed the address space");
+    plan.arena = std::max(plan.arena, at + aligned(std::max<uint64_t>(life.bytes, 1)));
+  }
+  return plan;
+}
+
+}  // namespace tern

@@ -1,0 +1,63 @@
+#include <algorithm>
+#include <numeric>
+
+#include "program/candidate.h"
+
+namespace tern {
+namespace {
+
+// Units of one window: as many as the limit takes, starting at offsets the device accepts.
+struct Cut {
+  int64_t units = 0, per_window = 0, unit_bytes = 0;
+};
+
+OrRefuse<Cut> cut(const Operand& operand, const Layout& layout, const Bounds& bounds, const Asked& asked) {
+  TERN_ACCEPT(const Dim bytes, layout.def->bytes(asked.dims, operand.type, layout.tile));
+  const auto limit = static_cast<int64_t>(std::min<uint64_t>(asked.caps.max_binding_bytes, INT64_MAX));
+  const int64_t most = asked.dims.range(bytes, bounds).second;
+  Cut c;
+  if (most <= limit) return c;
+  const std::string size = std::to_string(most) + " bytes exceed the device's binding limit of " + std::to_string(limit);
+  if (!bytes.constant()) return refuse(size + "; a symbolic size is never cut into windows");
+  if (layout.def->window_axis < 0) return refuse(size + ", and this layout cannot be cut");
+  TERN_ACCEPT(const Dim unit, layout.def->unit_bytes(asked.dims, operand.type, layout.tile));
+  c.unit_bytes = unit.constant().value_or(0);
+  if (c.unit_bytes <= 0 || c.unit_bytes > limit) return refuse("one window unit of " + std::to_string(c.unit_bytes) + " bytes exceeds the limit");
+  c.units = (*bytes.constant() + c.unit_bytes - 1) / c.unit_bytes;
+  const int64_t step = asked.caps.offset_alignment / std::gcd<int64_t>(c.unit_bytes, asked.caps.offset_alignment);
+  c.per_window = limit / c.unit_bytes / step * step;
+  if (c.per_window == 0) return refuse("no window of whole units starts at an aligned offset");
+  return c;
+}
+
+}  // namespace
+
+OrRefuse<int> window_count(const Operand& operand, const Layout& layout, const Bounds& bounds, const Asked& asked) {
+  TERN_ACCEPT(const Cut c, cut(operand, layout, bounds, asked));
+  return c.units == 0 ? 1 : static_cast<int>((c.units + c.per_window - 1) / c.per_window);
+}
+
+Status for_windows(const Problem& problem, uint16_t operand, const Layout& layout, BuildCtx& ctx,
+                   const std::function<Status(int64_t first_unit, int64_t units, Use use)>& each) {
+  const Operand& o = problem.operands[operand];
+  const auto c = cut(o, layout, problem.bounds, ctx.asked);
+  if (!c) return make_error(Code::limit, c.why());
+  if (c->units == 0) {
+    int64_t units = 1;
+    if (layout.def->window_axis >= 0) {
+      const auto bytes = layout.def->bytes(ctx.asked.dims, o.type, layout.tile);
+      const auto unit = layout.def->unit_bytes(ctx.asked.dims, o.type, layout.tile);
+      if (bytes && unit && bytes->constant() && unit->constant().value_or(0) > 0) units = (*bytes->constant() + *unit->constant() - 1) / *unit->constant();
+    }
+    return each(0, units, ctx.whole(operand));
+  }
+  const int64_t all = c->units * c->unit_bytes;
+  for (int64_t first = 0; first < c->units; first += c->per_window) {
+    const int64_t units = std::min(c->per_window, c->units - first);
+    const int64_t offset = first * c->unit_bytes;
+    TERN_OK(each(first, units, ctx.window(operand, offset, std::min(units * c->unit_bytes, all - offset))));
+  }
+  return ok();
+}
+
+}  // namespace tern
