@@ -86,8 +86,8 @@ TEST_P(GgufManifest, BehavesAsItSays) {
   if (std::getenv("TERN_PRINT_MESSAGES")) printf("%-36s %s\n", c.name.c_str(), message.c_str());
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GgufManifest, testing::ValuesIn(cases()), [](const auto& info) {
-  std::string name = info.param.name.substr(0, info.param.name.find('.'));
+INSTANTIATE_TEST_SUITE_P(Cases, GgufManifest, testing::ValuesIn(cases()), [](const auto& param) {
+  std::string name = param.param.name.substr(0, info.param.name.find('.'));
   std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
 });
