@@ -87,7 +87,7 @@ TEST_P(GgufManifest, BehavesAsItSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GgufManifest, testing::ValuesIn(cases()), [](const auto& param) {
-  std::string name = param.param.name.substr(0, info.param.name.find('.'));
+  std::string name = param.param.name.substr(0, param.param.name.find('.'));
   std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
 });
