@@ -115,8 +115,7 @@ Result<DType> scalar_type(ScalarOp op, std::span<const DType> in, DType cast_to)
       if (!is_float(t)) return refuse_types(row, in, "floats");
       return DType::boolean;
     case ScalarRule::select:
-    case ScalarRule::cast:
-      break;  // answered above
+    case ScalarRule::cast: break;  // answered above
   }
   return make_error(Code::internal, "a scalar rule without a case");
 }

@@ -12,24 +12,15 @@ std::string_view attr_kind_name(AttrKind kind) {
 
 Attr default_attr(const AttrSpec& spec) {
   switch (spec.kind) {
-    case AttrKind::boolean:
-      return spec.number != 0;
-    case AttrKind::integer:
-      return static_cast<int64_t>(spec.number);
-    case AttrKind::real:
-      return spec.number;
-    case AttrKind::text:
-      return std::string(spec.text);
-    case AttrKind::dtype:
-      return dtype_from_name(spec.text).value_or(static_cast<DType>(static_cast<int>(spec.number)));
-    case AttrKind::ints:
-      return std::vector<int64_t>{};
-    case AttrKind::dim:
-      return Dim(static_cast<int64_t>(spec.number));
-    case AttrKind::shape:
-      return Shape{};
-    case AttrKind::constant:
-      return Const{};
+    case AttrKind::boolean: return spec.number != 0;
+    case AttrKind::integer: return static_cast<int64_t>(spec.number);
+    case AttrKind::real: return spec.number;
+    case AttrKind::text: return std::string(spec.text);
+    case AttrKind::dtype: return dtype_from_name(spec.text).value_or(static_cast<DType>(static_cast<int>(spec.number)));
+    case AttrKind::ints: return std::vector<int64_t>{};
+    case AttrKind::dim: return Dim(static_cast<int64_t>(spec.number));
+    case AttrKind::shape: return Shape{};
+    case AttrKind::constant: return Const{};
   }
   return false;
 }

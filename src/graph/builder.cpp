@@ -95,32 +95,15 @@ bool put_number(std::vector<std::byte>& out, DType dtype, double v) {
     return true;
   }
   switch (dtype) {
-    case DType::f64:
-      put(out, v);
-      break;
-    case DType::f32:
-      put(out, static_cast<float>(v));
-      break;
-    case DType::f16:
-      put(out, f32_to_f16(static_cast<float>(v)));
-      break;
-    case DType::bf16:
-      put(out, f32_to_bf16(static_cast<float>(v)));
-      break;
-    case DType::f8e4m3:
-      put(out, f32_to_f8e4m3(static_cast<float>(v)));
-      break;
-    case DType::f8e5m2:
-      put(out, f32_to_f8e5m2(static_cast<float>(v)));
-      break;
-    case DType::c64:
-      put(out, static_cast<float>(v)), put(out, 0.0f);
-      break;
-    case DType::c128:
-      put(out, v), put(out, 0.0);
-      break;
-    default:
-      return false;
+    case DType::f64: put(out, v); break;
+    case DType::f32: put(out, static_cast<float>(v)); break;
+    case DType::f16: put(out, f32_to_f16(static_cast<float>(v))); break;
+    case DType::bf16: put(out, f32_to_bf16(static_cast<float>(v))); break;
+    case DType::f8e4m3: put(out, f32_to_f8e4m3(static_cast<float>(v))); break;
+    case DType::f8e5m2: put(out, f32_to_f8e5m2(static_cast<float>(v))); break;
+    case DType::c64: put(out, static_cast<float>(v)), put(out, 0.0f); break;
+    case DType::c128: put(out, v), put(out, 0.0); break;
+    default: return false;
   }
   return true;
 }

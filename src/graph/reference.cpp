@@ -34,36 +34,24 @@ void save(std::byte* p, T v) {
 double load_float(DType dtype, const std::byte* p) {
   switch (dtype) {
     case DType::f64:
-    case DType::c128:
-      return load<double>(p);
-    case DType::f16:
-      return f16_to_f32(load<uint16_t>(p));
-    case DType::bf16:
-      return bf16_to_f32(load<uint16_t>(p));
-    case DType::f8e4m3:
-      return f8e4m3_to_f32(load<uint8_t>(p));
-    case DType::f8e5m2:
-      return f8e5m2_to_f32(load<uint8_t>(p));
-    default:
-      return load<float>(p);
+    case DType::c128: return load<double>(p);
+    case DType::f16: return f16_to_f32(load<uint16_t>(p));
+    case DType::bf16: return bf16_to_f32(load<uint16_t>(p));
+    case DType::f8e4m3: return f8e4m3_to_f32(load<uint8_t>(p));
+    case DType::f8e5m2: return f8e5m2_to_f32(load<uint8_t>(p));
+    default: return load<float>(p);
   }
 }
 
 void save_float(DType dtype, std::byte* p, double v) {
   switch (dtype) {
     case DType::f64:
-    case DType::c128:
-      return save(p, v);
-    case DType::f16:
-      return save(p, f32_to_f16(to_f32_odd(v)));
-    case DType::bf16:
-      return save(p, f32_to_bf16(to_f32_odd(v)));
-    case DType::f8e4m3:
-      return save(p, f32_to_f8e4m3(to_f32_odd(v)));
-    case DType::f8e5m2:
-      return save(p, f32_to_f8e5m2(to_f32_odd(v)));
-    default:
-      return save(p, static_cast<float>(v));
+    case DType::c128: return save(p, v);
+    case DType::f16: return save(p, f32_to_f16(to_f32_odd(v)));
+    case DType::bf16: return save(p, f32_to_bf16(to_f32_odd(v)));
+    case DType::f8e4m3: return save(p, f32_to_f8e4m3(to_f32_odd(v)));
+    case DType::f8e5m2: return save(p, f32_to_f8e5m2(to_f32_odd(v)));
+    default: return save(p, static_cast<float>(v));
   }
 }
 

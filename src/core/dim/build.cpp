@@ -204,25 +204,16 @@ Dim DimTable::Impl::substitute(Dim d, const std::map<uint32_t, int64_t>& pins, s
       std::vector<Dim> args;
       for (Dim arg : def.args) args.push_back(substitute(arg, pins, memo));
       switch (def.kind) {
-        case Kind::floordiv:
-          out = floordiv(args[0], args[1]);
-          break;
-        case Kind::mod:
-          out = mod(args[0], args[1]);
-          break;
-        case Kind::sum:
-          out = add(args[0], args[1], 1);
-          break;
-        case Kind::product:
-          out = mul(args[0], args[1]);
-          break;
+        case Kind::floordiv: out = floordiv(args[0], args[1]); break;
+        case Kind::mod: out = mod(args[0], args[1]); break;
+        case Kind::sum: out = add(args[0], args[1], 1); break;
+        case Kind::product: out = mul(args[0], args[1]); break;
         case Kind::max:
         case Kind::min:
           out = args[0];
           for (size_t i = 1; i < args.size(); ++i) out = extremum(def.kind, out, args[i]);
           break;
-        case Kind::symbol:
-          break;
+        case Kind::symbol: break;
       }
     }
     memo.emplace(a, out);

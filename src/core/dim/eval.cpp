@@ -39,23 +39,16 @@ class Evaluator {
     }
     Wide out = v[0];
     switch (def.kind) {
-      case Kind::max:
-        return *std::max_element(v.begin(), v.end());
-      case Kind::min:
-        return *std::min_element(v.begin(), v.end());
-      case Kind::sum:
-        out += v[1];
-        break;
-      case Kind::product:
-        out *= v[1];
-        break;
+      case Kind::max: return *std::max_element(v.begin(), v.end());
+      case Kind::min: return *std::min_element(v.begin(), v.end());
+      case Kind::sum: out += v[1]; break;
+      case Kind::product: out *= v[1]; break;
       case Kind::floordiv:
       case Kind::mod:
         if (v[1] == 0) return make_error(Code::invalid, t_.atom_text(a) + " divides by zero");
         out = def.kind == Kind::floordiv ? dim::floor_div(v[0], v[1]) : v[0] - dim::floor_div(v[0], v[1]) * v[1];
         break;
-      case Kind::symbol:
-        break;
+      case Kind::symbol: break;
     }
     if (out > INT64_MAX || out < INT64_MIN) return make_error(Code::limit, t_.atom_text(a) + " does not fit 64 bits");
     return static_cast<int64_t>(out);

@@ -233,8 +233,7 @@ Interval DimTable::Impl::compute_atom_range(const dim::AtomDef& def, const Bound
   if (def.kind == Kind::symbol) return symbol_range(def.symbol, bounds);
   const Interval a = range(def.args[0], bounds), b = range(def.args[1], bounds);
   switch (def.kind) {
-    case Kind::floordiv:
-      return dim::floordiv(a, b);
+    case Kind::floordiv: return dim::floordiv(a, b);
     case Kind::mod:  // also by a constant, where the dividend is large
       // The sign is the divisor's (floor).
       if (b.lo > 0)
@@ -243,10 +242,8 @@ Interval DimTable::Impl::compute_atom_range(const dim::AtomDef& def, const Bound
                                      : b.hi - 1};
       if (b.hi < 0) return {b.lo <= -dim::kInf ? b.lo : b.lo + 1, 0};
       return {};
-    case Kind::sum:
-      return dim::add(a, b);
-    case Kind::product:
-      return dim::mul(a, b);
+    case Kind::sum: return dim::add(a, b);
+    case Kind::product: return dim::mul(a, b);
     case Kind::max:
     case Kind::min: {
       Interval out = a;
@@ -257,8 +254,7 @@ Interval DimTable::Impl::compute_atom_range(const dim::AtomDef& def, const Bound
       }
       return out;
     }
-    case Kind::symbol:
-      break;
+    case Kind::symbol: break;
   }
   return {};
 }
@@ -302,8 +298,7 @@ int64_t DimTable::Impl::compute_multiple(const dim::AtomDef& def) const {
     case Kind::symbol:
       if (r.lo == r.hi && r.lo != 0) g = magnitude(static_cast<int64_t>(r.lo));
       break;
-    case Kind::floordiv:
-      break;
+    case Kind::floordiv: break;
     case Kind::product: {
       const uint64_t a = multiple(poly(def.args[0])), b = multiple(poly(def.args[1]));
       if (__builtin_mul_overflow(a, b, &g)) g = a;

@@ -10,20 +10,13 @@ using dim::Kind;
 
 std::string_view dim::kind_name(Kind kind) {
   switch (kind) {
-    case Kind::floordiv:
-      return "floordiv";
-    case Kind::mod:
-      return "mod";
-    case Kind::max:
-      return "max";
-    case Kind::min:
-      return "min";
-    case Kind::sum:
-      return "add";
-    case Kind::product:
-      return "mul";
-    case Kind::symbol:
-      break;
+    case Kind::floordiv: return "floordiv";
+    case Kind::mod: return "mod";
+    case Kind::max: return "max";
+    case Kind::min: return "min";
+    case Kind::sum: return "add";
+    case Kind::product: return "mul";
+    case Kind::symbol: break;
   }
   return "symbol";
 }

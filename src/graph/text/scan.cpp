@@ -191,23 +191,12 @@ namespace {
 bool put_float(DType dtype, float v, std::vector<std::byte>& out) {
   switch (dtype) {
     case DType::f32:
-    case DType::c64:
-      put(out, v);
-      return true;
-    case DType::f16:
-      put(out, f32_to_f16(v));
-      return true;
-    case DType::bf16:
-      put(out, f32_to_bf16(v));
-      return true;
-    case DType::f8e4m3:
-      put(out, f32_to_f8e4m3(v));
-      return true;
-    case DType::f8e5m2:
-      put(out, f32_to_f8e5m2(v));
-      return true;
-    default:
-      return false;
+    case DType::c64: put(out, v); return true;
+    case DType::f16: put(out, f32_to_f16(v)); return true;
+    case DType::bf16: put(out, f32_to_bf16(v)); return true;
+    case DType::f8e4m3: put(out, f32_to_f8e4m3(v)); return true;
+    case DType::f8e5m2: put(out, f32_to_f8e5m2(v)); return true;
+    default: return false;
   }
 }
 

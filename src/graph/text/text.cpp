@@ -69,36 +69,22 @@ T load(const std::byte* p) {
 std::string element_text(DType dtype, const std::byte* p) {
   switch (dtype) {
     case DType::f64:
-    case DType::c128:
-      return number_text(load<double>(p));
+    case DType::c128: return number_text(load<double>(p));
     case DType::f32:
-    case DType::c64:
-      return number_text(load<float>(p));
-    case DType::f16:
-      return number_text(f16_to_f32(load<uint16_t>(p)));
-    case DType::bf16:
-      return number_text(bf16_to_f32(load<uint16_t>(p)));
-    case DType::f8e4m3:
-      return number_text(f8e4m3_to_f32(load<uint8_t>(p)));
-    case DType::f8e5m2:
-      return number_text(f8e5m2_to_f32(load<uint8_t>(p)));
-    case DType::i64:
-      return number_text(load<int64_t>(p));
-    case DType::i32:
-      return number_text(load<int32_t>(p));
-    case DType::i16:
-      return number_text(load<int16_t>(p));
-    case DType::i8:
-      return number_text(static_cast<int>(load<int8_t>(p)));
-    case DType::u64:
-      return number_text(load<uint64_t>(p));
-    case DType::u32:
-      return number_text(load<uint32_t>(p));
-    case DType::u16:
-      return number_text(load<uint16_t>(p));
+    case DType::c64: return number_text(load<float>(p));
+    case DType::f16: return number_text(f16_to_f32(load<uint16_t>(p)));
+    case DType::bf16: return number_text(bf16_to_f32(load<uint16_t>(p)));
+    case DType::f8e4m3: return number_text(f8e4m3_to_f32(load<uint8_t>(p)));
+    case DType::f8e5m2: return number_text(f8e5m2_to_f32(load<uint8_t>(p)));
+    case DType::i64: return number_text(load<int64_t>(p));
+    case DType::i32: return number_text(load<int32_t>(p));
+    case DType::i16: return number_text(load<int16_t>(p));
+    case DType::i8: return number_text(static_cast<int>(load<int8_t>(p)));
+    case DType::u64: return number_text(load<uint64_t>(p));
+    case DType::u32: return number_text(load<uint32_t>(p));
+    case DType::u16: return number_text(load<uint16_t>(p));
     case DType::u8:
-    case DType::boolean:
-      return number_text(static_cast<unsigned>(load<uint8_t>(p)));
+    case DType::boolean: return number_text(static_cast<unsigned>(load<uint8_t>(p)));
   }
   return {};
 }

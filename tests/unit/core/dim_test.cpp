@@ -217,27 +217,13 @@ TEST(DimsRandom, AgreeWithArithmetic) {
       Made z;
       const int64_t op = pick(0, 6);
       switch (op) {
-        case 0:
-          z.dim = t.add(x.dim, y.dim);
-          break;
-        case 1:
-          z.dim = t.sub(x.dim, y.dim);
-          break;
-        case 2:
-          z.dim = t.mul(x.dim, y.dim);
-          break;
-        case 3:
-          z.dim = t.floordiv(x.dim, y.dim);
-          break;
-        case 4:
-          z.dim = t.mod(x.dim, y.dim);
-          break;
-        case 5:
-          z.dim = t.maximum(x.dim, y.dim);
-          break;
-        default:
-          z.dim = t.minimum(x.dim, y.dim);
-          break;
+        case 0: z.dim = t.add(x.dim, y.dim); break;
+        case 1: z.dim = t.sub(x.dim, y.dim); break;
+        case 2: z.dim = t.mul(x.dim, y.dim); break;
+        case 3: z.dim = t.floordiv(x.dim, y.dim); break;
+        case 4: z.dim = t.mod(x.dim, y.dim); break;
+        case 5: z.dim = t.maximum(x.dim, y.dim); break;
+        default: z.dim = t.minimum(x.dim, y.dim); break;
       }
       bool small = true;
       for (int b = 0; b < kBindings; ++b) {
@@ -245,27 +231,17 @@ TEST(DimsRandom, AgreeWithArithmetic) {
         if (x.value[b] && y.value[b]) {
           const int64_t p = *x.value[b], q = *y.value[b];
           switch (op) {
-            case 0:
-              v = p + q;
-              break;
-            case 1:
-              v = p - q;
-              break;
-            case 2:
-              v = p * q;
-              break;
+            case 0: v = p + q; break;
+            case 1: v = p - q; break;
+            case 2: v = p * q; break;
             case 3:
               if (q) v = fdiv(p, q);
               break;
             case 4:
               if (q) v = p - fdiv(p, q) * q;
               break;
-            case 5:
-              v = std::max(p, q);
-              break;
-            default:
-              v = std::min(p, q);
-              break;
+            case 5: v = std::max(p, q); break;
+            default: v = std::min(p, q); break;
           }
         }
         small &= !v || std::abs(*v) < (1 << 24);

@@ -198,18 +198,10 @@ TEST(Text, SurvivesDamage) {
     for (int edits = static_cast<int>(rng() % 4) + 1; edits > 0; --edits) {
       const size_t at = rng() % text.size(), n = rng() % 12;
       switch (rng() % 4) {
-        case 0:
-          text.erase(at, n);
-          break;
-        case 1:
-          text.insert(at, all.substr(rng() % all.size(), n));
-          break;
-        case 2:
-          text[at] = static_cast<char>(rng());
-          break;
-        default:
-          text.replace(at, n, text.substr(rng() % text.size(), rng() % 40));
-          break;
+        case 0: text.erase(at, n); break;
+        case 1: text.insert(at, all.substr(rng() % all.size(), n)); break;
+        case 2: text[at] = static_cast<char>(rng()); break;
+        default: text.replace(at, n, text.substr(rng() % text.size(), rng() % 40)); break;
       }
       if (text.empty()) text = "g";
     }

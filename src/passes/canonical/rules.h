@@ -1,0 +1,10 @@
+#pragma once
+
+#include "passes/rewrite/rewrite.h"
+
+namespace tern {
+
+std::span<const Rule> scalar_forms();
+std::span<const Rule> movement_forms();
+
+}  // namespace tern

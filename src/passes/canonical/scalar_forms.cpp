@@ -1,0 +1,105 @@
+// One spelling for elementwise ops.
+#include <cmath>
+
+#include "graph/reference.h"
+#include "passes/canonical/rules.h"
+
+namespace tern {
+namespace {
+
+using V = std::optional<Value>;
+
+// The op that gives the same with its operands exchanged, bit for bit.
+std::string_view exchanged(const OpDef& op) {
+  if (op.scalar < 0) return {};
+  switch (static_cast<ScalarOp>(op.scalar)) {
+    case ScalarOp::add:
+    case ScalarOp::mul:
+    case ScalarOp::eq:
+    case ScalarOp::ne:
+    case ScalarOp::bit_and:
+    case ScalarOp::bit_or:
+    case ScalarOp::bit_xor: return op.name;
+    case ScalarOp::lt: return "gt";
+    case ScalarOp::le: return "ge";
+    case ScalarOp::gt: return "lt";
+    case ScalarOp::ge: return "le";
+    default: return {};
+  }
+}
+
+V constants_to_the_right(Rewriter& rw, uint32_t id) {
+  const Node& n = rw.node(id);
+  const std::string_view other = exchanged(*n.op);
+  if (other.empty() || n.in.size() != 2 || !rw.constant(n.in[0]) || rw.constant(n.in[1])) return {};
+  const Loc loc = n.loc;
+  return rw.make(other, {n.in[1], n.in[0]}, {}, loc);
+}
+
+// x / 2^k is x * 2^-k where the reciprocal is a normal number: both are exact scalings.
+V division_by_a_power_of_two(Rewriter& rw, uint32_t id) {
+  const Node& n = rw.node(id);
+  if (!rw.is(n, ScalarOp::div) || !is_float(n.out[0].dtype)) return {};
+  const auto u = rw.uniform(n.in[1]);
+  if (!u || u->f == 0 || !std::isfinite(u->f)) return {};
+  // Away from the ends of the type's exponents, where the number or its reciprocal would be subnormal.
+  int exponent;
+  const bool power = std::fabs(std::frexp(u->f, &exponent)) == 0.5;
+  if (!power || std::abs(exponent - 1) > std::ilogb(dtype_info(u->dtype).highest) - 2) return {};
+  const Node* spread = rw.def(n.in[1], "broadcast");
+  const Node& source = rw.graph().at(spread ? spread->in[0] : n.in[1]);
+  if (source.op != &kConstantOp) return {};
+  auto t = ref_from(std::get<Const>(source.attrs[0]));
+  if (!t) return {};
+  for (double& v : t->f) v = 1 / v;
+  const Loc loc = n.loc;
+  const Value x = n.in[0];
+  const std::vector<Attr> attrs = spread ? spread->attrs : std::vector<Attr>{};
+  auto reciprocal = rw.make("constant", {}, {const_from(*t)}, loc);
+  if (reciprocal && spread) reciprocal = rw.make("broadcast", {*reciprocal}, attrs, loc);
+  return reciprocal ? rw.make("mul", {x, *reciprocal}, {}, loc) : V();
+}
+
+// Work is done before it is repeated: f(broadcast(a), broadcast(b)) = broadcast(f(a, b)), where all operands that are
+// no scalars are repeated alike; scalars are repeated only as far as those need.
+V work_before_broadcast(Rewriter& rw, uint32_t id) {
+  const Node& n = rw.node(id);
+  if (n.op->scalar < 0 || n.in.empty()) return {};
+  const Node* widest = nullptr;
+  for (Value v : n.in) {
+    const Node* b = rw.def(v, "broadcast");
+    if (!b || rw.type(b->in[0]).format) return {};
+    const Shape& shape = rw.type(b->in[0]).shape;
+    if (shape.empty()) {
+      if (!widest) widest = b;
+    } else if (!widest || rw.type(widest->in[0]).shape.empty()) {
+      widest = b;
+    } else if (widest->attrs != b->attrs || rw.type(widest->in[0]).shape != shape) {
+      return {};
+    }
+  }
+  const Shape small = rw.type(widest->in[0]).shape;
+  if (small.size() == n.out[0].shape.size() && small == n.out[0].shape) return {};  // repeats nothing
+  const std::vector<Attr> spread = widest->attrs, attrs = n.attrs;
+  const std::vector<Value> in = n.in;
+  const std::string_view op = n.op->name;
+  const Loc loc = n.loc;
+  std::vector<Value> sources;
+  for (Value v : in) {
+    V source = rw.graph().at(v).in[0];
+    if (rw.type(*source).shape.size() != small.size())
+      source = rw.make("broadcast", {*source}, {small, std::vector<int64_t>{}}, loc);
+    if (!source) return {};
+    sources.push_back(*source);
+  }
+  const auto once = rw.make(op, std::move(sources), attrs, loc);
+  return once ? rw.make("broadcast", {*once}, spread, loc) : V();
+}
+
+constexpr Rule kRules[] = {constants_to_the_right, division_by_a_power_of_two, work_before_broadcast};
+
+}  // namespace
+
+std::span<const Rule> scalar_forms() { return kRules; }
+
+}  // namespace tern
