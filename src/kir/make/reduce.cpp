@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string>
 
-#include "kir/build/state.h"
+#include "kir/make/state.h"
 
 namespace tern::kir {
 

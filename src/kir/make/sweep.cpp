@@ -1,5 +1,5 @@
 // Dead values go, node numbers close up: equal programs get equal bytes whatever was tried while building.
-#include "kir/build/state.h"
+#include "kir/make/state.h"
 
 namespace tern::kir {
 

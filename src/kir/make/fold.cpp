@@ -2,7 +2,7 @@
 #include <bit>
 #include <limits>
 
-#include "kir/build/state.h"
+#include "kir/make/state.h"
 #include "kir/eval.h"
 
 namespace tern::kir {

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "kir/build/state.h"
+#include "kir/make/state.h"
 
 namespace tern::kir {
 

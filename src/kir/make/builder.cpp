@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "base/check.h"
-#include "kir/build/state.h"
+#include "kir/make/state.h"
 #include "kir/verify.h"
 
 namespace tern::kir {
