@@ -77,8 +77,11 @@ Result<const TensorTypeRow*> choose_reading(const Header& header, const Order& o
     if (how == Fit::loose) loose.push_back(&row);
   }
   const auto& best = exact.empty() ? loose : exact;
-  if (best.size() == 1) return best.front();
   const std::string id = "type " + std::to_string(first.type_id);
+  if (best.size() == 1 && best.front()->listable) return best.front();
+  if (best.size() == 1)
+    return tensor_error(first, Code::unsupported, "holds " + std::string(best.front()->name) + " (" + id + ", " + std::string(best.front()->whose) +
+                                                      "), as the offsets show, which this build cannot read");
   if (best.empty())
     return tensor_error(first, Code::malformed, "holds " + id + ", and no known layout of it reproduces the offsets of this file (" + all + ")");
   return tensor_error(first, Code::unsupported, "holds " + id + ", which is ambiguous here: more than one layout reproduces the offsets (" + all + ")");
@@ -121,11 +124,12 @@ Status check_offset(const Tensor& tensor, uint64_t alignment) {
                                                    std::to_string(alignment));
 }
 
-Status check_extent(const Tensor& tensor, uint64_t data_bytes) {
+Status check_extent(const Tensor& tensor, const Header& header, uint64_t data_bytes) {
   if (tensor.offset <= data_bytes && tensor.bytes <= data_bytes - tensor.offset) return ok();
   return tensor_error(tensor, Code::malformed, "its data (offset " + std::to_string(tensor.offset) + ", " + std::to_string(tensor.bytes) +
                                                    " bytes) runs past the end of the file; the data section has " + std::to_string(data_bytes) +
-                                                   " bytes: the file is truncated or its table is wrong");
+                                                   " bytes from " + std::to_string(header.data_offset) + " on (alignment " + std::to_string(header.alignment) +
+                                                   "): the file is truncated or its table is wrong");
 }
 
 }  // namespace
@@ -137,7 +141,7 @@ Status place_tensors(Header& header) {
   TERN_OK(choose_readings(header, order));
   for (Tensor& tensor : header.tensors) {
     TERN_OK(size_tensor(tensor));
-    TERN_OK(check_extent(tensor, data_bytes));
+    TERN_OK(check_extent(tensor, header, data_bytes));
   }
   for (size_t i = 1; i < order.by_offset.size(); ++i) {
     const Tensor &before = header.tensors[order.by_offset[i - 1]], &tensor = header.tensors[order.by_offset[i]];

@@ -45,14 +45,14 @@ Result<Counts> read_fixed_part(HeaderReader& reader, Header& header, const Limit
   TERN_TRY(counts.keys, reader.get<uint64_t>("the key count"));
   reader.set_owner("header", 8);
   if (counts.tensors > reader.remaining() / kLeastTensorBytes)
-    return reader.error(Code::malformed, "tensor count " + std::to_string(counts.tensors) + " cannot fit into a file of " +
-                                             std::to_string(header.file_bytes) + " bytes");
+    return reader.error(Code::malformed, "tensor count " + std::to_string(counts.tensors) + " cannot fit: the file ends after " +
+                                             std::to_string(header.file_bytes) + " bytes (truncated, or the count is wrong)");
   if (counts.tensors > limits.tensors)
     return reader.error(Code::limit, "tensor count " + std::to_string(counts.tensors) + " is above the limit of " + std::to_string(limits.tensors));
   reader.set_owner("header", 16);
   if (counts.keys > reader.remaining() / kLeastKeyBytes)
-    return reader.error(Code::malformed, "key count " + std::to_string(counts.keys) + " cannot fit into a file of " +
-                                             std::to_string(header.file_bytes) + " bytes");
+    return reader.error(Code::malformed, "key count " + std::to_string(counts.keys) + " cannot fit: the file ends after " +
+                                             std::to_string(header.file_bytes) + " bytes (truncated, or the count is wrong)");
   if (counts.keys > limits.keys)
     return reader.error(Code::limit, "key count " + std::to_string(counts.keys) + " is above the limit of " + std::to_string(limits.keys));
   return counts;

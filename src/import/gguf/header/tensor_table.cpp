@@ -54,10 +54,10 @@ Status check_type(HeaderReader& reader, Tensor& tensor) {
   const auto readings = readings_of(tensor.type_id);
   const std::string id = "type " + std::to_string(tensor.type_id);
   if (readings.empty()) return reader.error(Code::unsupported, "unknown tensor " + id);
-  if (std::any_of(readings.begin(), readings.end(), [](const TensorTypeRow& row) { return row.elements != 0; })) return ok();
+  if (std::any_of(readings.begin(), readings.end(), [](const TensorTypeRow& row) { return row.listable; })) return ok();
   const TensorTypeRow& row = readings.front();
   return reader.error(Code::unsupported, "holds " + std::string(row.name) + " (" + id + ", " + std::string(row.whose) +
-                                             "), whose block size this build does not know");
+                                             "), which this build cannot read");
 }
 
 }  // namespace

@@ -7,9 +7,11 @@ namespace tern::gguf {
 namespace {
 
 constexpr TensorTypeRow kRows[] = {
-#define TERN_GGUF_TYPE(id, name, elements, bytes, whose) {id, name, elements, bytes, whose},
+#define TERN_GGUF_TYPE(id, name, elements, bytes, whose) {id, name, elements, bytes, whose, true},
+#define TERN_GGUF_OTHER(id, name, elements, bytes, whose) {id, name, elements, bytes, whose, false},
 #include "import/gguf/header/types.inc"
 #undef TERN_GGUF_TYPE
+#undef TERN_GGUF_OTHER
 };
 static_assert(std::is_sorted(std::begin(kRows), std::end(kRows),
                              [](const TensorTypeRow& a, const TensorTypeRow& b) { return a.id < b.id; }));

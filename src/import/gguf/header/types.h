@@ -7,12 +7,13 @@
 
 namespace tern::gguf {
 
-// One reading of a tensor type id. elements == 0: the name is all that is known.
+// One reading of a tensor type id. elements == 0: the size is not known (then it is not listable).
 struct TensorTypeRow {
   uint32_t id;
   std::string_view name;
   uint32_t elements, bytes;  // of a block
   std::string_view whose;    // "" for upstream's
+  bool listable;             // false: only known to be refused by name
 };
 
 // All readings of an id, in table order; empty where nobody is known to use it.
