@@ -1,5 +1,5 @@
-// sin, cos, atan2 and the exact helpers. Largest errors found (f32 with fma; bounds in tests/unit/kir/math_test.cpp): sin 1, cos 1, atan2 2 ulp over all
-// finite numbers. f64 sin and cos hold up to 2^30 (2^20 without fma) and give NaN beyond.
+// sin, cos, atan2 and an exact fmod. Largest errors found (bounds in tests/unit/kir/math_test.cpp) over all finite f32: sin 1.8, cos 1.7, atan2 1.5
+// ulp; f64: sin and cos 1.4, atan2 1.8 ulp. f64 sin and cos hold up to 2^30 (2^20 without fma) and give NaN beyond.
 #include <array>
 
 #include "kir/make/real.h"

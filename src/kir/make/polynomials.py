@@ -69,8 +69,8 @@ def main():
     def cos_p(z):  # 1 - z/2 + z^2 P(z)
         return (cos(sqrt(z)) - 1 + z / 2) / z ** 2 if z > mpf("1e-9") else mpf(1) / 24 - z / 720
     two_over_root_pi = 2 / sqrt(pi)
-    def erf_p(z):  # erf(x) = x P(x^2)
-        return erf(sqrt(z)) / sqrt(z) if z > mpf("1e-12") else two_over_root_pi * (1 - z / 3)
+    def erf_p(z):  # erf(x) = x + x P(x^2)
+        return (erf(sqrt(z)) / sqrt(z) if z > mpf("1e-12") else two_over_root_pi * (1 - z / 3)) - 1
     q = pi / 4 * mpf("1.001")
     z_log = ((sqrt(mpf(2)) - 1) / (sqrt(mpf(2)) + 1)) ** 2 * mpf("1.001")
     S = lambda f: (lambda z: f(sqrt(z)))
@@ -84,7 +84,7 @@ def main():
         emit(kind, "Sin", odd(sin, -mpf(1) / 6, mpf(1) / 120), S(sin), x1, x3, 0, q * q, d["sin"])
         emit(kind, "Cos", cos_p, S(cos), lambda z: 1 - z / 2, lambda z: z * z, 0, q * q, d["cos"])
         emit(kind, "Tanh", odd(tanh, -mpf(1) / 3, mpf(2) / 15), S(tanh), x1, x3, 0, mpf("0.625") ** 2, d["tanh"])
-        emit(kind, "Erf", erf_p, S(erf), lambda z: mpf(0), x1, 0, 1, d["erf"])
+        emit(kind, "Erf", erf_p, S(erf), x1, x1, 0, 1, d["erf"])
         if d["atan"]:
             emit(kind, "Atan", odd(atan, -mpf(1) / 3, mpf(1) / 5), S(atan), x1, x3, 0, 1, d["atan"])
         else:  # |x| <= tan(pi / 8)
