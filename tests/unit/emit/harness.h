@@ -94,8 +94,6 @@ inline void differ(const Result<kir::Kernel>& kernel, const std::string& isa, By
   const CpuTarget target = cpu_target(isa);
   auto object = compiler().compile(serial, target);
   ASSERT_TRUE(object.ok()) << object.error().message() << "\n" << kir::print(*kernel);
-  auto again = compiler().compile(serial, target);
-  ASSERT_TRUE(again.ok() && *again == *object) << "two compilations differ";
   auto loaded = cpu::load_object(*object);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
   auto entry = (*loaded)->symbol("kernel");
