@@ -53,6 +53,39 @@ constexpr auto i64_form(F f) -> int64_t (*)(int64_t, int64_t, int64_t) {
   }
 }
 
+// Where unsigned values of 64 bits differ from signed ones of the same bits.
+constexpr uint64_t u(int64_t v) { return static_cast<uint64_t>(v); }
+using Unsigned = int64_t (*)(int64_t, int64_t, int64_t);
+Unsigned u64_form(ScalarOp op) {
+  struct Row {
+    ScalarOp op;
+    Unsigned form;
+  };
+  static constexpr Row kUnsigned[] = {
+      {ScalarOp::div, [](int64_t a, int64_t b, int64_t) { return b == 0 ? 0 : static_cast<int64_t>(u(a) / u(b)); }},
+      {ScalarOp::rem, [](int64_t a, int64_t b, int64_t) { return b == 0 ? a : static_cast<int64_t>(u(a) % u(b)); }},
+      {ScalarOp::min, [](int64_t a, int64_t b, int64_t) { return u(a) < u(b) ? a : b; }},
+      {ScalarOp::max, [](int64_t a, int64_t b, int64_t) { return u(a) > u(b) ? a : b; }},
+      {ScalarOp::abs, [](int64_t a, int64_t, int64_t) { return a; }},
+      {ScalarOp::sign, [](int64_t a, int64_t, int64_t) { return int64_t{a != 0}; }},
+      {ScalarOp::relu, [](int64_t a, int64_t, int64_t) { return a; }},
+      {ScalarOp::lt, [](int64_t a, int64_t b, int64_t) { return int64_t{u(a) < u(b)}; }},
+      {ScalarOp::le, [](int64_t a, int64_t b, int64_t) { return int64_t{u(a) <= u(b)}; }},
+      {ScalarOp::gt, [](int64_t a, int64_t b, int64_t) { return int64_t{u(a) > u(b)}; }},
+      {ScalarOp::ge, [](int64_t a, int64_t b, int64_t) { return int64_t{u(a) >= u(b)}; }},
+      {ScalarOp::shift_left, [](int64_t a, int64_t b, int64_t) { return u(b) > 63 ? 0 : static_cast<int64_t>(u(a) << b); }},
+      {ScalarOp::shift_right, [](int64_t a, int64_t b, int64_t) { return u(b) > 63 ? 0 : static_cast<int64_t>(u(a) >> b); }},
+      {ScalarOp::clamp, [](int64_t a, int64_t b, int64_t c) {
+         const int64_t low = u(a) < u(b) ? b : a;
+         return u(low) > u(c) ? c : low;
+       }},
+  };
+  for (const Row& row : kUnsigned) {
+    if (row.op == op) return row.form;
+  }
+  return nullptr;
+}
+
 constexpr size_t kCount = static_cast<size_t>(ScalarOp::count_);
 const std::array<ScalarRow, kCount> kRows = {{
 #define TERN_SCALAR(name, arity, rule, f64_value, i64_value, kir_value)                                            \
@@ -60,7 +93,8 @@ const std::array<ScalarRow, kCount> kRows = {{
    f64_form(                                                                                                       \
        []([[maybe_unused]] double a, [[maybe_unused]] double b, [[maybe_unused]] double c) { return f64_value; }), \
    i64_form(                                                                                                       \
-       []([[maybe_unused]] int64_t a, [[maybe_unused]] int64_t b, [[maybe_unused]] int64_t c) { return i64_value; })},
+       []([[maybe_unused]] int64_t a, [[maybe_unused]] int64_t b, [[maybe_unused]] int64_t c) { return i64_value; }),               \
+   u64_form(ScalarOp::name)},
 #include "core/scalar_ops.inc"
 #undef TERN_SCALAR
 }};

@@ -36,6 +36,8 @@ struct ScalarRow {
   ScalarRule rule;
   double (*f64)(double a, double b, double c);      // null: no float form
   int64_t (*i64)(int64_t a, int64_t b, int64_t c);  // null: no integer form; results are wrapped to the type by the caller
+  // u64 operands arrive as their bits; null: i64 holds for them too, as it does for all narrower types.
+  int64_t (*u64)(int64_t a, int64_t b, int64_t c);
 };
 
 std::span<const ScalarRow> scalar_rows();

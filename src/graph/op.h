@@ -77,6 +77,8 @@ struct RefTensor {
 };
 struct RefTensors {
   std::vector<const RefTensor*> in;  // quantised inputs arrive decoded
+  // Where the op reads_stored: float operands may come as their stored bytes, in[i] is null then. Empty or one an operand.
+  std::vector<const TensorView*> stored;
   std::vector<RefTensor> out;        // dtype and shape are set, data sized and zero
   std::vector<int64_t> symbols;      // bound values, for dims in attributes
   const DimTable* dims = nullptr;
@@ -104,6 +106,7 @@ struct OpDef {
   // f64 or exact integers on concrete shapes.
   Status (*reference)(const Node&, RefTensors&) = nullptr;
   OrRefuse<std::vector<Value>> (*grad)(Builder&, const Node&, std::span<const Value> dy) = nullptr;
+  bool reads_stored = false;  // the reference decodes what it needs itself, so that a weight is never whole in f64
 };
 
 // The op list: declared here, defined once by ops/ (op_list.inc), so that graph knows no op names but its own leaves.

@@ -1,0 +1,42 @@
+// Views and other movers of elements. Negative axes count from the end. Errors stick to the builder.
+#pragma once
+
+#include <vector>
+
+#include "tern/graph.h"
+
+namespace tern {
+
+// The same elements, row-major. One extent may be -1: what is left. Equal element counts are proved or guarded.
+Value reshape(Builder& b, Value x, Shape shape);
+// An axis of extent 1 before `axis` of the result; without one.
+Value expand_dims(Builder& b, Value x, int axis);
+Value squeeze(Builder& b, Value x, int axis);
+// Axis i of the result is axis perm[i] of x.
+Value transpose(Builder& b, Value x, std::vector<int64_t> perm);
+Value swap_axes(Builder& b, Value x, int i, int j);
+
+// x to the shape, aligned at the last axis; missing axes and constant extents 1 are repeated.
+Value broadcast_to(Builder& b, Value x, Shape shape);
+// Axis i of x becomes axis axes[i] of the shape (ascending).
+Value broadcast(Builder& b, Value x, Shape shape, std::vector<int64_t> axes);
+
+// Elements start, start + step, ... before limit along one axis. Constants read as in Python: negative ones count from the end,
+// what lies outside is cut to the extent. With a negative step the walk goes down; kToEnd runs off the end in its direction.
+inline constexpr int64_t kToEnd = INT64_MAX;
+Value slice(Builder& b, Value x, int axis, Dim start, Dim limit, int64_t step = 1);
+Value reverse(Builder& b, Value x, std::vector<int64_t> axes);
+// low[i] elements of `value` before and high[i] after axis i (negative: cut), interior[i] between its elements.
+Value pad(Builder& b, Value x, Shape low, Shape high, double value = 0, std::vector<int64_t> interior = {});
+Value pad(Builder& b, Value x, Shape low, Shape high, Value value, std::vector<int64_t> interior = {});
+// One after the other along the axis; the other extents are equal.
+Value concat(Builder& b, std::vector<Value> values, int axis);
+// Consecutive pieces of the given extents; together they are the axis.
+std::vector<Value> split(Builder& b, Value x, int axis, const Shape& sizes);
+
+// The index along the axis, over a shape.
+Value iota(Builder& b, Shape shape, int axis, DType dtype = DType::i32);
+// A dim as a scalar.
+Value dim_value(Builder& b, Dim dim, DType dtype = DType::i64);
+
+}  // namespace tern
