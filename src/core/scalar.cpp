@@ -73,9 +73,12 @@ Unsigned u64_form(ScalarOp op) {
       {ScalarOp::le, [](int64_t a, int64_t b, int64_t) { return int64_t{u(a) <= u(b)}; }},
       {ScalarOp::gt, [](int64_t a, int64_t b, int64_t) { return int64_t{u(a) > u(b)}; }},
       {ScalarOp::ge, [](int64_t a, int64_t b, int64_t) { return int64_t{u(a) >= u(b)}; }},
-      {ScalarOp::shift_left, [](int64_t a, int64_t b, int64_t) { return u(b) > 63 ? 0 : static_cast<int64_t>(u(a) << b); }},
-      {ScalarOp::shift_right, [](int64_t a, int64_t b, int64_t) { return u(b) > 63 ? 0 : static_cast<int64_t>(u(a) >> b); }},
-      {ScalarOp::clamp, [](int64_t a, int64_t b, int64_t c) {
+      {ScalarOp::shift_left,
+       [](int64_t a, int64_t b, int64_t) { return u(b) > 63 ? 0 : static_cast<int64_t>(u(a) << b); }},
+      {ScalarOp::shift_right,
+       [](int64_t a, int64_t b, int64_t) { return u(b) > 63 ? 0 : static_cast<int64_t>(u(a) >> b); }},
+      {ScalarOp::clamp,
+       [](int64_t a, int64_t b, int64_t c) {
          const int64_t low = u(a) < u(b) ? b : a;
          return u(low) > u(c) ? c : low;
        }},
@@ -88,12 +91,14 @@ Unsigned u64_form(ScalarOp op) {
 
 constexpr size_t kCount = static_cast<size_t>(ScalarOp::count_);
 const std::array<ScalarRow, kCount> kRows = {{
-#define TERN_SCALAR(name, arity, rule, f64_value, i64_value, kir_value)                                            \
-  {#name, arity, ScalarRule::rule,                                                                                 \
-   f64_form(                                                                                                       \
-       []([[maybe_unused]] double a, [[maybe_unused]] double b, [[maybe_unused]] double c) { return f64_value; }), \
-   i64_form(                                                                                                       \
-       []([[maybe_unused]] int64_t a, [[maybe_unused]] int64_t b, [[maybe_unused]] int64_t c) { return i64_value; }),               \
+#define TERN_SCALAR(name, arity, rule, f64_value, i64_value, kir_value)                                               \
+  {#name,                                                                                                             \
+   arity,                                                                                                             \
+   ScalarRule::rule,                                                                                                  \
+   f64_form(                                                                                                          \
+       []([[maybe_unused]] double a, [[maybe_unused]] double b, [[maybe_unused]] double c) { return f64_value; }),    \
+   i64_form(                                                                                                          \
+       []([[maybe_unused]] int64_t a, [[maybe_unused]] int64_t b, [[maybe_unused]] int64_t c) { return i64_value; }), \
    u64_form(ScalarOp::name)},
 #include "core/scalar_ops.inc"
 #undef TERN_SCALAR

@@ -5,7 +5,8 @@
 
 namespace tern {
 
-// Rotary position embedding (Su et al. 2021). Angle i of a head at position p is p * f[i], f[i] = base^(-2i / rotary) before scaling.
+// Rotary position embedding (Su et al. 2021). Angle i of a head at position p is p * f[i], f[i] = base^(-2i / rotary)
+// before scaling.
 struct RopeOptions {
   enum class Pairing : uint8_t {
     neighbour,  // element pairs (2i, 2i + 1)
@@ -15,28 +16,29 @@ struct RopeOptions {
     none,
     linear,  // f / factor
     yarn,    // Peng et al. 2023: f / factor for slow angles, f for fast ones, a ramp between
-    llama3,  // f / factor for wave lengths above original_context / low_freq_factor, f below original_context / high_freq_factor
+    llama3,  // f / factor for wave lengths above original_context / low_freq_factor, f below original_context /
+             // high_freq_factor
   };
   Pairing pairing = Pairing::neighbour;
   int64_t rotary = 0;  // leading elements of a head that are turned; even; 0: the whole head
   double base = 10000;
   Scale scale = Scale::none;
   double factor = 1;
-  double original_context = 0;     // yarn, llama3: the context length before stretching, in tokens
+  double original_context = 0;           // yarn, llama3: the context length before stretching, in tokens
   double beta_fast = 32, beta_slow = 1;  // yarn: turns within original_context where the ramp ends and begins
   bool truncate = true;                  // yarn: the ramp's ends are rounded outward to whole dimensions
   double low_freq_factor = 1, high_freq_factor = 4;  // llama3
-  double attention_factor = 1;  // times cosine and sine (yarn: usually 0.1 ln(factor) + 1)
+  double attention_factor = 1;                       // times cosine and sine (yarn: usually 0.1 ln(factor) + 1)
 };
-// x [T, H, D] or [.., T, H, D], position [T] (any integer type, negative too); freq_factors: none, or [rotary / 2] by which f is
-// divided. The result has x's shape and type; sums are taken in f32 for narrower types.
+// x [T, H, D] or [.., T, H, D], position [T] (any integer type, negative too); freq_factors: none, or [rotary / 2] by
+// which f is divided. The result has x's shape and type; sums are taken in f32 for narrower types.
 Value rope(Builder& b, Value x, Value position, const RopeOptions& options, Value freq_factors = {});
 
 struct AttentionOptions {
-  double scale = 1;      // times q . k
-  bool causal = true;    // key position <= query position
-  int64_t window = 0;    // 0: all; else keys with query position - key position >= window are masked
-  double soft_cap = 0;   // 0: none; else c * tanh(score / c), before the mask
+  double scale = 1;     // times q . k
+  bool causal = true;   // key position <= query position
+  int64_t window = 0;   // 0: all; else keys with query position - key position >= window are masked
+  double soft_cap = 0;  // 0: none; else c * tanh(score / c), before the mask
 };
 
 // Attention over a paged KV state (the step contract of docs/architecture.md).
@@ -49,13 +51,15 @@ struct PagedKv {
   Value position;   // [T] i32: of each query; key j has position j
   int64_t page = 1;
 };
-// q [T, Hq, D] gives [T, Hq, Dv]; Hq is a multiple of Hk, query head h reads key head h / (Hq / Hk). mask: none, or [T, C] or
-// [T, Hq, C] over key positions: bool (true: visible) or floats added to the score; keys from C on are masked. sinks: none, or [Hq]
-// floats: one more score a head, whose value is 0. A query that sees no key, and a token of no sequence, gives zeros.
-Value attention(Builder& b, Value q, const PagedKv& kv, const AttentionOptions& options, Value mask = {}, Value sinks = {});
+// q [T, Hq, D] gives [T, Hq, Dv]; Hq is a multiple of Hk, query head h reads key head h / (Hq / Hk). mask: none, or [T,
+// C] or [T, Hq, C] over key positions: bool (true: visible) or floats added to the score; keys from C on are masked.
+// sinks: none, or [Hq] floats: one more score a head, whose value is 0. A query that sees no key, and a token of no
+// sequence, gives zeros.
+Value attention(Builder& b, Value q, const PagedKv& kv, const AttentionOptions& options, Value mask = {},
+                Value sinks = {});
 
-// q [B, Sq, Hq, D], k [B, Sk, Hk, D], v [B, Sk, Hk, Dv] give [B, Sq, Hq, Dv]; query i has position q_offset + i. mask: none, or
-// [B or 1, Hq or 1, Sq or 1, Sk], bool or floats; sinks and empty rows as above.
+// q [B, Sq, Hq, D], k [B, Sk, Hk, D], v [B, Sk, Hk, Dv] give [B, Sq, Hq, Dv]; query i has position q_offset + i. mask:
+// none, or [B or 1, Hq or 1, Sq or 1, Sk], bool or floats; sinks and empty rows as above.
 Value dense_attention(Builder& b, Value q, Value k, Value v, const AttentionOptions& options, Dim q_offset = 0,
                       Value mask = {}, Value sinks = {});
 

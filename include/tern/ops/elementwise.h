@@ -1,9 +1,10 @@
-// Elementwise functions of the graph builder. All arithmetic is in the operands' own type: integers stay integers and wrap,
-// floats stay what they are. Operands of one call have one type; cast() converts.
+// Elementwise functions of the graph builder. All arithmetic is in the operands' own type: integers stay integers and
+// wrap, floats stay what they are. Operands of one call have one type; cast() converts.
 //
-// Two operands are broadcast against each other by NumPy's rule: aligned at the last axis, a missing axis or one of the constant
-// 1 is repeated. A symbolic extent is never taken for such a 1: against another extent it becomes a guard that is tested when the
-// sizes are bound. NaN passes min, max, clamp and relu. Errors stick to the builder, the value returned then is invalid.
+// Two operands are broadcast against each other by NumPy's rule: aligned at the last axis, a missing axis or one of the
+// constant 1 is repeated. A symbolic extent is never taken for such a 1: against another extent it becomes a guard that
+// is tested when the sizes are bound. NaN passes min, max, clamp and relu. Errors stick to the builder, the value
+// returned then is invalid.
 #pragma once
 
 #include <vector>
@@ -12,8 +13,8 @@
 
 namespace tern {
 
-// Floats and integers. Integer division truncates toward zero and gives 0 for a zero divisor; the remainder has the dividend's
-// sign and is the dividend for a zero divisor.
+// Floats and integers. Integer division truncates toward zero and gives 0 for a zero divisor; the remainder has the
+// dividend's sign and is the dividend for a zero divisor.
 Value add(Builder& b, Value x, Value y);
 Value sub(Builder& b, Value x, Value y);
 Value mul(Builder& b, Value x, Value y);
@@ -79,8 +80,8 @@ Value logical_not(Builder& b, Value x);  // bool
 
 // yes where cond (bool) is true, else no; the three are broadcast together.
 Value select(Builder& b, Value cond, Value yes, Value no);
-// To another type: floats round to nearest even, float to integer truncates and saturates with NaN giving 0, integers wrap,
-// anything to bool is "not 0". The value itself where the type is the same.
+// To another type: floats round to nearest even, float to integer truncates and saturates with NaN giving 0, integers
+// wrap, anything to bool is "not 0". The value itself where the type is the same.
 Value cast(Builder& b, Value x, DType to);
 
 // silu(gate) * up: the gated unit of Shazeer 2020.

@@ -10,13 +10,13 @@ namespace tern {
 struct DotAxes {  // axes counted from the front; pairs stand at equal places of the two lists
   std::vector<int64_t> lhs_contract, rhs_contract, lhs_batch, rhs_batch;
 };
-// Result axes: batch, free axes of lhs, free axes of rhs. Two floats give lhs's type and are summed in f32 or better (f64 goes
-// with f64 only); integers of at most 32 bits are summed exactly in i32, equal wider integers in themselves, both wrap. rhs may be
-// a quantised weight contracted along its last axis.
+// Result axes: batch, free axes of lhs, free axes of rhs. Two floats give lhs's type and are summed in f32 or better
+// (f64 goes with f64 only); integers of at most 32 bits are summed exactly in i32, equal wider integers in themselves,
+// both wrap. rhs may be a quantised weight contracted along its last axis.
 Value dot_general(Builder& b, Value lhs, Value rhs, DotAxes axes);
 
-// NumPy's matmul: x [.., M, K] by y [.., K, N] gives [.., M, N], leading axes broadcast together; a vector on either side takes part
-// as one row or one column.
+// NumPy's matmul: x [.., M, K] by y [.., K, N] gives [.., M, N], leading axes broadcast together; a vector on either
+// side takes part as one row or one column.
 Value matmul(Builder& b, Value x, Value y);
 // x [.., K] by a weight as files store it, w [N, K] (any float type or block format), gives [.., N]; bias [N] is added.
 Value linear(Builder& b, Value x, Value w, Value bias = {});

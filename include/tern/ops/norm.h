@@ -11,8 +11,8 @@ Value softmax(Builder& b, Value x, int axis = -1);
 Value log_softmax(Builder& b, Value x, int axis = -1);
 // x / sqrt(mean(x^2) + eps) * w over the last axis (Zhang and Sennrich 2019); w [N] or none.
 Value rms_norm(Builder& b, Value x, Value w, double eps);
-// (x - mean) / sqrt(mean((x - mean)^2) + eps) * w + bias over the last axis (Ba et al. 2016); w [N] or none, bias [N] only with w.
-// The variance is taken around the mean, so rows far from zero keep their digits.
+// (x - mean) / sqrt(mean((x - mean)^2) + eps) * w + bias over the last axis (Ba et al. 2016); w [N] or none, bias [N]
+// only with w. The variance is taken around the mean, so rows far from zero keep their digits.
 Value layer_norm(Builder& b, Value x, Value w, Value bias, double eps);
 
 }  // namespace tern

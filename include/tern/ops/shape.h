@@ -21,8 +21,9 @@ Value broadcast_to(Builder& b, Value x, Shape shape);
 // Axis i of x becomes axis axes[i] of the shape (ascending).
 Value broadcast(Builder& b, Value x, Shape shape, std::vector<int64_t> axes);
 
-// Elements start, start + step, ... before limit along one axis. Constants read as in Python: negative ones count from the end,
-// what lies outside is cut to the extent. With a negative step the walk goes down; kToEnd runs off the end in its direction.
+// Elements start, start + step, ... before limit along one axis. Constants read as in Python: negative ones count from
+// the end, what lies outside is cut to the extent. With a negative step the walk goes down; kToEnd runs off the end in
+// its direction.
 inline constexpr int64_t kToEnd = INT64_MAX;
 Value slice(Builder& b, Value x, int axis, Dim start, Dim limit, int64_t step = 1);
 Value reverse(Builder& b, Value x, std::vector<int64_t> axes);

@@ -1,10 +1,11 @@
 // attention over a paged KV state. Core: keys lie where a page table says, which no other op can express.
+#include "tern/ops/attention.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "ops/attention/rules.h"
 #include "ops/op_list.h"
-#include "tern/ops/attention.h"
 
 namespace tern {
 namespace {
@@ -32,7 +33,8 @@ Types infer(InferCtx& ctx) {
   for (size_t i : {kRowStart, kKvLength, kPosition}) TERN_OK(ctx.rank(i, 1));
   TERN_OK(ctx.rank(kPages, 2));
   const Dim sequences = ctx.in[kKvLength].shape[0];
-  TERN_OK(ctx.same(ctx.in[kRowStart].shape[0], ctx.dims.add(sequences, 1), "row_start and one more than the sequences"));
+  TERN_OK(
+      ctx.same(ctx.in[kRowStart].shape[0], ctx.dims.add(sequences, 1), "row_start and one more than the sequences"));
   TERN_OK(ctx.same(ctx.in[kPages].shape[0], sequences, "pages and kv_length"));
   TERN_OK(ctx.same(ctx.in[kPosition].shape[0], q[0], "positions and queries"));
   const bool mask = ctx.attr<bool>(kMask), sinks = ctx.attr<bool>(kSinks);

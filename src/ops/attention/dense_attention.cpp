@@ -34,7 +34,8 @@ Types infer(InferCtx& ctx) {
   TERN_OK(ctx.same(q[0], k[0], "batch of queries and keys"));
   TERN_OK(ctx.same(k[0], v[0], "batch of keys and values"));
   TERN_OK(ctx.same(k[1], v[1], "length of keys and values"));
-  if (ctx.in[0].dtype != ctx.in[1].dtype) return ctx.error(text_of(ctx, 0) + " and " + text_of(ctx, 1) + " want one type");
+  if (ctx.in[0].dtype != ctx.in[1].dtype)
+    return ctx.error(text_of(ctx, 0) + " and " + text_of(ctx, 1) + " want one type");
   const bool mask = ctx.attr<bool>(kMask), sinks = ctx.attr<bool>(kSinks);
   if (ctx.in.size() != size_t{3} + mask + sinks)
     return ctx.error("takes " + std::to_string(3 + mask + sinks) + " operands with these flags, got " +
@@ -73,9 +74,12 @@ Status reference(const Node& node, RefTensors& r) {
       s = capped(s * attr<double>(node, kScale), attr<double>(node, kCap));
       if ((attr<bool>(node, kCausal) && j > position) || (window && position - j >= window)) s = -kInf;
       if (!attr<bool>(node, kMask)) continue;
-      const auto at = static_cast<size_t>(b * mask_stride[0] + h * mask_stride[1] + i * mask_stride[2] + j * mask_stride[3]);
-      if (r.in[3]->dtype != DType::boolean) s += r.in[3]->f[at];
-      else if (!r.in[3]->i[at]) s = -kInf;
+      const auto at =
+          static_cast<size_t>(b * mask_stride[0] + h * mask_stride[1] + i * mask_stride[2] + j * mask_stride[3]);
+      if (r.in[3]->dtype != DType::boolean)
+        s += r.in[3]->f[at];
+      else if (!r.in[3]->i[at])
+        s = -kInf;
     }
     std::optional<double> sink;
     if (attr<bool>(node, kSinks)) sink = r.in.back()->f[static_cast<size_t>(h)];

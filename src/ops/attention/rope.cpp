@@ -42,17 +42,21 @@ int find(std::span<const std::string_view> names, std::string_view name) {
 Status check_options(const InferCtx& ctx, int64_t head) {
   const int64_t rotary = ctx.attr<int64_t>(kRotary) ? ctx.attr<int64_t>(kRotary) : head;
   if (rotary < 2 || rotary % 2 || rotary > head)
-    return ctx.error("rotary is " + std::to_string(rotary) + ", wants an even number up to the head's " + std::to_string(head));
+    return ctx.error("rotary is " + std::to_string(rotary) + ", wants an even number up to the head's " +
+                     std::to_string(head));
   if (find(kPairings, ctx.attr<std::string>(kPairing)) < 0)
     return ctx.error("no pairing '" + ctx.attr<std::string>(kPairing) + "', there are neighbour and halves");
   const int scale = find(kScales, ctx.attr<std::string>(kScale));
-  if (scale < 0) return ctx.error("no scale '" + ctx.attr<std::string>(kScale) + "', there are none linear yarn llama3");
+  if (scale < 0)
+    return ctx.error("no scale '" + ctx.attr<std::string>(kScale) + "', there are none linear yarn llama3");
   const auto positive = [&](size_t i) { return ctx.attr<double>(i) > 0 && std::isfinite(ctx.attr<double>(i)); };
   for (size_t i : {size_t{kBase}, size_t{kFactor}, size_t{kAttention}}) {
     if (!positive(i))
-      return ctx.error(std::string(kAttrs[i].name) + " is " + std::to_string(ctx.attr<double>(i)) + ", wants more than 0");
+      return ctx.error(std::string(kAttrs[i].name) + " is " + std::to_string(ctx.attr<double>(i)) +
+                       ", wants more than 0");
   }
-  if (scale >= 2 && !positive(kContext)) return ctx.error("scale " + std::string(kScales[scale]) + " wants original_context");
+  if (scale >= 2 && !positive(kContext))
+    return ctx.error("scale " + std::string(kScales[scale]) + " wants original_context");
   if (scale == 2 && !(positive(kFast) && positive(kSlow) && ctx.attr<double>(kBase) != 1))
     return ctx.error("scale yarn wants beta_fast and beta_slow above 0");
   if (scale == 3 && !(positive(kLow) && ctx.attr<double>(kHigh) > ctx.attr<double>(kLow)))
@@ -79,29 +83,31 @@ Types infer(InferCtx& ctx) {
   return one(ctx.in[0].dtype, shape);
 }
 
-// Integers wrap to whole turns: a u32 angle counts 2^-32 turns, so position * step is exact modulo a turn, whatever the position,
-// and the frequency's own rounding costs at most position * 2^-33 turns.
+// Integers wrap to whole turns: a u32 angle counts 2^-32 turns, so position * step is exact modulo a turn, whatever the
+// position, and the frequency's own rounding costs at most position * 2^-33 turns.
 Value angles(Builder& b, const RopeOptions& o, Value position, Value factors, Dim tokens, DType wide) {
   const std::vector<double> f = rope_frequencies(o);
   const auto half = static_cast<int64_t>(f.size());
   const Shape shape{tokens, half};
   if (factors.valid() || wide == DType::f64) {  // factors are known on the device only
-    Value freq = wide == DType::f64 ? constant_of(b, f, {half}) : constant_of(b, std::vector<float>(f.begin(), f.end()), {half});
+    Value freq =
+        wide == DType::f64 ? constant_of(b, f, {half}) : constant_of(b, std::vector<float>(f.begin(), f.end()), {half});
     if (factors.valid()) freq = div(b, freq, cast(b, factors, wide));
     return mul(b, broadcast(b, cast(b, position, wide), shape, {0}), broadcast(b, freq, shape, {1}));
   }
   std::vector<uint32_t> steps;
   for (double v : f) {
     const double turns = v / (2 * std::numbers::pi);
-    steps.push_back(static_cast<uint32_t>(static_cast<uint64_t>(std::llround(std::ldexp(turns - std::floor(turns), 32)))));
+    steps.push_back(
+        static_cast<uint32_t>(static_cast<uint64_t>(std::llround(std::ldexp(turns - std::floor(turns), 32)))));
   }
   const Value step = broadcast(b, constant_of(b, steps, {half}), shape, {1});
   const Value turned = mul(b, broadcast(b, cast(b, position, DType::u32), shape, {0}), step);
   return mul(b, cast(b, cast(b, turned, DType::i32), DType::f32), std::ldexp(2 * std::numbers::pi, -32));
 }
 
-// x * cos + swapped(x) * (-sin, sin) over the pair axis; the tables [T, rotary / 2] depend on position and options alone, so all
-// layers share them.
+// x * cos + swapped(x) * (-sin, sin) over the pair axis; the tables [T, rotary / 2] depend on position and options
+// alone, so all layers share them.
 Result<std::vector<Value>> decompose(Builder& b, const Node& node, std::span<const Value> in) {
   const TensorType type = b.type(in[0]);
   const size_t rank = type.shape.size();
@@ -190,8 +196,8 @@ Value rope(Builder& b, Value x, Value position, const RopeOptions& o, Value freq
   if (freq_factors.valid()) in.push_back(freq_factors);
   return b.op("rope", std::move(in),
               {std::string(kPairings[static_cast<size_t>(o.pairing)]), o.rotary, o.base,
-               std::string(kScales[static_cast<size_t>(o.scale)]), o.factor, o.original_context, o.beta_fast, o.beta_slow,
-               o.truncate, o.low_freq_factor, o.high_freq_factor, o.attention_factor});
+               std::string(kScales[static_cast<size_t>(o.scale)]), o.factor, o.original_context, o.beta_fast,
+               o.beta_slow, o.truncate, o.low_freq_factor, o.high_freq_factor, o.attention_factor});
 }
 
 }  // namespace tern

@@ -47,17 +47,12 @@ std::vector<double> rope_frequencies(const RopeOptions& o) {
   for (size_t i = 0; i < f.size(); ++i)
     f[i] = std::pow(o.base, -2.0 * static_cast<double>(i) / static_cast<double>(o.rotary));
   switch (o.scale) {
-    case RopeOptions::Scale::none:
-      break;
+    case RopeOptions::Scale::none: break;
     case RopeOptions::Scale::linear:
       for (double& v : f) v /= o.factor;
       break;
-    case RopeOptions::Scale::yarn:
-      yarn(o, f);
-      break;
-    case RopeOptions::Scale::llama3:
-      llama3(o, f);
-      break;
+    case RopeOptions::Scale::yarn: yarn(o, f); break;
+    case RopeOptions::Scale::llama3: llama3(o, f); break;
   }
   return f;
 }

@@ -18,7 +18,9 @@ Status check_heads(InferCtx& ctx) {
   for (size_t i = 0; i < 3; ++i) TERN_OK(floats(ctx, i));
   if (ctx.in[1].dtype != ctx.in[2].dtype)
     return ctx.error(text_of(ctx, 1) + " and " + text_of(ctx, 2) + ", keys and values want one type");
-  const auto from_end = [&](size_t input, size_t back) { return ctx.in[input].shape[ctx.in[input].shape.size() - back]; };
+  const auto from_end = [&](size_t input, size_t back) {
+    return ctx.in[input].shape[ctx.in[input].shape.size() - back];
+  };
   TERN_OK(ctx.same(from_end(1, 2), from_end(2, 2), "heads of keys and values"));
   TERN_OK(ctx.same(from_end(0, 1), from_end(1, 1), "head size of queries and keys"));
   for (size_t i = 0; i < 3; ++i) {

@@ -50,12 +50,14 @@ int64_t saturate(double v, DType to) {
   const DTypeInfo& info = dtype_info(to);
   if (std::isnan(v)) return 0;
   if (info.kind == DTypeKind::boolean) return v != 0;
-  if (v <= info.lowest) return info.kind == DTypeKind::signed_int && info.bytes == 8 ? INT64_MIN : static_cast<int64_t>(info.lowest);
+  if (v <= info.lowest)
+    return info.kind == DTypeKind::signed_int && info.bytes == 8 ? INT64_MIN : static_cast<int64_t>(info.lowest);
   if (v >= info.highest) {  // for 64 bits the table's value is one too large, which is just the first that saturates
     if (info.bytes < 8) return static_cast<int64_t>(info.highest);
     return info.kind == DTypeKind::signed_int ? INT64_MAX : -1;
   }
-  return info.kind == DTypeKind::unsigned_int ? static_cast<int64_t>(static_cast<uint64_t>(v)) : static_cast<int64_t>(v);
+  return info.kind == DTypeKind::unsigned_int ? static_cast<int64_t>(static_cast<uint64_t>(v))
+                                              : static_cast<int64_t>(v);
 }
 
 double to_real(int64_t v, DType from) {

@@ -55,8 +55,9 @@ inline void move_element(const RefTensor& in, int64_t from, RefTensor& out, int6
 // out[n] = in[offset + sum(stride * axis)] over out's shape.
 void read_through(const RefTensor& in, int64_t offset, const Extents& stride, RefTensor& out);
 
-// The number that `from` becomes as a `to`: the same type gives the number itself; to floats it is rounded unless every value of
-// the source type exists in the target; floats to integers truncate and saturate, NaN gives 0; integers wrap; to bool: not 0.
+// The number that `from` becomes as a `to`: the same type gives the number itself; to floats it is rounded unless every
+// value of the source type exists in the target; floats to integers truncate and saturate, NaN gives 0; integers wrap;
+// to bool: not 0.
 void cast_element(const RefTensor& in, int64_t from, RefTensor& out, int64_t to);
 
 }  // namespace tern

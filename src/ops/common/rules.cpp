@@ -57,8 +57,7 @@ Result<std::vector<size_t>> front_axes(const InferCtx& ctx, const std::vector<in
 Status at_most(InferCtx& ctx, Dim a, Dim b, std::string_view what) {
   const auto [low, high] = ctx.dims.range(ctx.dims.sub(b, a));
   if (low >= 0) return ok();
-  if (high < 0)
-    return ctx.error(std::string(what) + ": " + ctx.dims.text(a) + " is more than " + ctx.dims.text(b));
+  if (high < 0) return ctx.error(std::string(what) + ": " + ctx.dims.text(a) + " is more than " + ctx.dims.text(b));
   return ctx.same(ctx.dims.maximum(a, b), b, what);
 }
 
@@ -67,7 +66,8 @@ Status same_shape(InferCtx& ctx, const Shape& a, const Shape& b, std::string_vie
     return ctx.error(std::string(what) + ": " + shape_text(ctx.dims, a) + " and " + shape_text(ctx.dims, b) +
                      " differ in rank");
   }
-  for (size_t i = 0; i < a.size(); ++i) TERN_OK(ctx.same(a[i], b[i], std::string(what) + ", axis " + std::to_string(i)));
+  for (size_t i = 0; i < a.size(); ++i)
+    TERN_OK(ctx.same(a[i], b[i], std::string(what) + ", axis " + std::to_string(i)));
   return ok();
 }
 

@@ -30,8 +30,8 @@ Types infer_scalar(InferCtx& ctx, ScalarOp op) {
       first = i;
       continue;
     }
-    TERN_OK(same_shape(ctx, *shape, ctx.in[i].shape,
-                       "operands " + std::to_string(first) + " and " + std::to_string(i)));
+    TERN_OK(
+        same_shape(ctx, *shape, ctx.in[i].shape, "operands " + std::to_string(first) + " and " + std::to_string(i)));
   }
   return one(*dtype, shape ? *shape : Shape{});
 }
@@ -66,12 +66,17 @@ Status evaluate_scalar(const Node& node, RefTensors& r) {
     std::array<int64_t, 3> i{};
     for (size_t a = 0; a < r.in.size(); ++a) {
       const auto at = static_cast<size_t>(n * step[a]);
-      if (whole) i[a] = r.in[a]->i[at];
-      else f[a] = r.in[a]->f[at];
+      if (whole)
+        i[a] = r.in[a]->i[at];
+      else
+        f[a] = r.in[a]->f[at];
     }
-    if (out.i.empty()) out.f[k] = row.f64(f[0], f[1], f[2]);
-    else if (whole) out.i[k] = wrap_to(out.dtype, integer(i[0], i[1], i[2]));
-    else out.i[k] = row.f64(f[0], f[1], f[2]) != 0;
+    if (out.i.empty())
+      out.f[k] = row.f64(f[0], f[1], f[2]);
+    else if (whole)
+      out.i[k] = wrap_to(out.dtype, integer(i[0], i[1], i[2]));
+    else
+      out.i[k] = row.f64(f[0], f[1], f[2]) != 0;
   }
   return ok();
 }

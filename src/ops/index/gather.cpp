@@ -20,7 +20,8 @@ Types infer(InferCtx& ctx) {
   return one(data.dtype, std::move(shape));
 }
 
-// An index outside the axis gives zeros, as on every device: ids come from outside and nobody can stop a launch for them.
+// An index outside the axis gives zeros, as on every device: ids come from outside and nobody can stop a launch for
+// them.
 Status reference(const Node& node, RefTensors& r) {
   const RefOperand data = operand(r, 0);
   const RefTensor& index = *r.in[1];

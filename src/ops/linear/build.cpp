@@ -17,8 +17,8 @@ Value linear(Builder& b, Value x, Value w, Value bias) {
   if (b.failed()) return {};
   const auto rank = static_cast<int64_t>(b.type(x).shape.size());
   if (rank == 0 || b.type(w).shape.size() != 2) {
-    b.fail(make_error(Code::invalid, "linear: wants x [.., K] and a weight [N, K], got " + type_text(b.dims(), b.type(x)) +
-                                         " and " + type_text(b.dims(), b.type(w))));
+    b.fail(make_error(Code::invalid, "linear: wants x [.., K] and a weight [N, K], got " +
+                                         type_text(b.dims(), b.type(x)) + " and " + type_text(b.dims(), b.type(w))));
     return {};
   }
   const Value y = dot_general(b, x, w, {{rank - 1}, {1}, {}, {}});
@@ -36,8 +36,10 @@ void broadcast_leading(Builder& b, Value& x, Value& y) {
   for (const Shape& s : {leading(xs), leading(ys)}) {
     for (size_t i = 0; i < s.size(); ++i) {
       Dim& into = lead[lead.size() - s.size() + i];
-      if (into.constant() == 1) into = s[i];
-      else if (s[i].constant() && s[i].constant() != 1 && !into.constant()) into = s[i];
+      if (into.constant() == 1)
+        into = s[i];
+      else if (s[i].constant() && s[i].constant() != 1 && !into.constant())
+        into = s[i];
     }
   }
   for (Value* v : {&x, &y}) {

@@ -1,5 +1,6 @@
-// dot_general: sums of products over the contracted axes, for every batch index; the result's axes are batch, free axes of lhs,
-// free axes of rhs (as StableHLO's dot_general). The right side may be a quantised weight, contracted along its blocks.
+// dot_general: sums of products over the contracted axes, for every batch index; the result's axes are batch, free axes
+// of lhs, free axes of rhs (as StableHLO's dot_general). The right side may be a quantised weight, contracted along its
+// blocks.
 #include <algorithm>
 
 #include "ops/common/rules.h"
@@ -15,7 +16,8 @@ constexpr AttrSpec kAttrs[] = {{.name = "lhs_contract", .kind = AttrKind::ints},
                                {.name = "rhs_batch", .kind = AttrKind::ints, .optional = true}};
 using Axes = std::vector<size_t>;
 
-// Floats: what the left side is, accumulated in f32 or better. Integers up to 32 bits: exact in i32; wider ones in themselves.
+// Floats: what the left side is, accumulated in f32 or better. Integers up to 32 bits: exact in i32; wider ones in
+// themselves.
 Result<DType> result_type(InferCtx& ctx) {
   const DType a = ctx.in[0].dtype, b = ctx.in[1].dtype;
   if (is_float(a) && is_float(b) && (a == DType::f64) == (b == DType::f64)) return a;
@@ -111,16 +113,18 @@ Status float_dot(const Sides& s, const RefTensor& lhs, const RefOperand& rhs, Re
   }
   for (size_t batch = 0; batch < s.lb.size(); ++batch) {
     for (int64_t i = 0; i < m * k; ++i)
-      a[static_cast<size_t>(i)] = lhs.f[static_cast<size_t>(s.lb[batch] + s.lf[static_cast<size_t>(i / k)] +
-                                                            s.lc[static_cast<size_t>(i % k)])];
+      a[static_cast<size_t>(i)] =
+          lhs.f[static_cast<size_t>(s.lb[batch] + s.lf[static_cast<size_t>(i / k)] + s.lc[static_cast<size_t>(i % k)])];
     for (int64_t first = 0; first < n; first += kRows) {
       const int64_t rows = std::min(kRows, n - first);
       for (int64_t r = 0; r < rows; ++r) {
         const int64_t base = s.rb[batch] + s.rf[static_cast<size_t>(first + r)];
         double* row = b.data() + r * k;
-        if (from.stored) TERN_OK(from.read(base, k, row));
+        if (from.stored)
+          TERN_OK(from.read(base, k, row));
         else
-          for (int64_t i = 0; i < k; ++i) row[i] = from.dense->f[static_cast<size_t>(base + s.rc[static_cast<size_t>(i)])];
+          for (int64_t i = 0; i < k; ++i)
+            row[i] = from.dense->f[static_cast<size_t>(base + s.rc[static_cast<size_t>(i)])];
       }
       for (int64_t i = 0; i < m; ++i) {
         double* y = out.f.data() + (static_cast<int64_t>(batch) * m + i) * n + first;

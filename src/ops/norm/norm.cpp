@@ -1,4 +1,6 @@
 // rms_norm and layer_norm over the last axis, with weight and bias where given.
+#include "tern/ops/norm.h"
+
 #include <cmath>
 
 #include "ops/common/decompose.h"
@@ -6,7 +8,6 @@
 #include "ops/common/rules.h"
 #include "ops/op_list.h"
 #include "tern/ops/elementwise.h"
-#include "tern/ops/norm.h"
 #include "tern/ops/reduce.h"
 
 namespace tern {

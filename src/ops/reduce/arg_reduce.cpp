@@ -1,5 +1,5 @@
-// arg_reduce: the index of the largest or smallest element along an axis. The first NaN wins over everything, else the first of
-// equal values (as NumPy's argmax).
+// arg_reduce: the index of the largest or smallest element along an axis. The first NaN wins over everything, else the
+// first of equal values (as NumPy's argmax).
 #include <cmath>
 
 #include "ops/common/numbers.h"
@@ -18,12 +18,15 @@ Types infer(InferCtx& ctx) {
   TERN_OK(dense(ctx, 0));
   const DType dtype = ctx.in[0].dtype, to = ctx.attr<DType>(3);
   if (!is_float(dtype) && !is_int(dtype)) return ctx.error(text_of(ctx, 0) + ", wants floats or integers");
-  if (to != DType::i32 && to != DType::i64) return ctx.error("the index is i32 or i64, not " + std::string(dtype_name(to)));
+  if (to != DType::i32 && to != DType::i64)
+    return ctx.error("the index is i32 or i64, not " + std::string(dtype_name(to)));
   Shape shape = ctx.in[0].shape;
   TERN_TRY(const size_t axis, front_axis(ctx, ctx.attr<int64_t>(1), shape.size()));
   TERN_OK(at_most(ctx, 1, shape[axis], "elements along axis " + std::to_string(axis)));
-  if (ctx.attr<bool>(2)) shape[axis] = 1;
-  else shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
+  if (ctx.attr<bool>(2))
+    shape[axis] = 1;
+  else
+    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
   return one(to, std::move(shape));
 }
 

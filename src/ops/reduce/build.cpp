@@ -25,12 +25,24 @@ Value arg_reduce(Builder& b, bool largest, Value x, int axis, bool keepdims, DTy
 
 }  // namespace
 
-Value reduce_sum(Builder& b, Value x, AxisList axes, bool keepdims) { return reduce(b, "sum", x, std::move(axes), keepdims); }
-Value reduce_prod(Builder& b, Value x, AxisList axes, bool keepdims) { return reduce(b, "prod", x, std::move(axes), keepdims); }
-Value reduce_max(Builder& b, Value x, AxisList axes, bool keepdims) { return reduce(b, "max", x, std::move(axes), keepdims); }
-Value reduce_min(Builder& b, Value x, AxisList axes, bool keepdims) { return reduce(b, "min", x, std::move(axes), keepdims); }
-Value reduce_any(Builder& b, Value x, AxisList axes, bool keepdims) { return reduce(b, "any", x, std::move(axes), keepdims); }
-Value reduce_all(Builder& b, Value x, AxisList axes, bool keepdims) { return reduce(b, "all", x, std::move(axes), keepdims); }
+Value reduce_sum(Builder& b, Value x, AxisList axes, bool keepdims) {
+  return reduce(b, "sum", x, std::move(axes), keepdims);
+}
+Value reduce_prod(Builder& b, Value x, AxisList axes, bool keepdims) {
+  return reduce(b, "prod", x, std::move(axes), keepdims);
+}
+Value reduce_max(Builder& b, Value x, AxisList axes, bool keepdims) {
+  return reduce(b, "max", x, std::move(axes), keepdims);
+}
+Value reduce_min(Builder& b, Value x, AxisList axes, bool keepdims) {
+  return reduce(b, "min", x, std::move(axes), keepdims);
+}
+Value reduce_any(Builder& b, Value x, AxisList axes, bool keepdims) {
+  return reduce(b, "any", x, std::move(axes), keepdims);
+}
+Value reduce_all(Builder& b, Value x, AxisList axes, bool keepdims) {
+  return reduce(b, "all", x, std::move(axes), keepdims);
+}
 Value mean(Builder& b, Value x, AxisList axes, bool keepdims) {
   if (b.failed()) return {};
   return b.op("mean", {x}, {axes_of(b, x, std::move(axes)), keepdims});

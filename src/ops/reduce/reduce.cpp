@@ -1,4 +1,6 @@
 // reduce: sum prod max min any all over some axes. mean: the sum over its count.
+#include "tern/ops/reduce.h"
+
 #include <array>
 #include <cmath>
 #include <limits>
@@ -9,7 +11,6 @@
 #include "ops/common/rules.h"
 #include "ops/op_list.h"
 #include "tern/ops/elementwise.h"
-#include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 
 namespace tern {
@@ -47,8 +48,10 @@ Result<Shape> reduced(InferCtx& ctx, const std::vector<int64_t>& list, bool keep
   for (size_t a : axes) gone[a] = true;
   Shape shape;
   for (size_t i = 0; i < from.size(); ++i) {
-    if (!gone[i]) shape.push_back(from[i]);
-    else if (keepdims) shape.push_back(1);
+    if (!gone[i])
+      shape.push_back(from[i]);
+    else if (keepdims)
+      shape.push_back(1);
   }
   return shape;
 }
@@ -91,8 +94,10 @@ Status reference_reduce(const Node& node, RefTensors& r) {
   const auto integer = in.dtype == DType::u64 && row.u64 ? row.u64 : row.i64;
   walk(in.shape, 0, result_strides(in.shape, attr<std::vector<int64_t>>(node, 1)), [&](int64_t n, int64_t to) {
     const auto f = static_cast<size_t>(n), t = static_cast<size_t>(to);
-    if (in.i.empty()) out.f[t] = row.f64(out.f[t], in.f[f], 0);
-    else out.i[t] = wrap_to(out.dtype, integer(out.i[t], in.i[f], 0));
+    if (in.i.empty())
+      out.f[t] = row.f64(out.f[t], in.f[f], 0);
+    else
+      out.i[t] = wrap_to(out.dtype, integer(out.i[t], in.i[f], 0));
   });
   return ok();
 }

@@ -1,4 +1,5 @@
-// Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3"): the generator of every device.
+// Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3"): the generator of
+// every device.
 #pragma once
 
 #include <array>

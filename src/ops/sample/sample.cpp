@@ -1,4 +1,6 @@
 // sample: tern/ops/sample.h says what it does, step by step.
+#include "tern/ops/sample.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,7 +9,6 @@
 #include "ops/common/rules.h"
 #include "ops/op_list.h"
 #include "ops/sample/philox.h"
-#include "tern/ops/sample.h"
 
 namespace tern {
 namespace {
@@ -53,7 +54,8 @@ class Row {
 
   int64_t choose() {
     if (all_.empty()) return -1;
-    std::stable_sort(all_.begin(), all_.end(), [](const Candidate& a, const Candidate& b) { return a.logit > b.logit; });
+    std::stable_sort(all_.begin(), all_.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.logit > b.logit; });
     if (!(at(SampleSetting::temperature) > 0)) return all_[0].id;
     top_k();
     top_p();

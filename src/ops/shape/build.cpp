@@ -114,7 +114,8 @@ Value slice(Builder& b, Value x, int axis, Dim start, Dim limit, int64_t step) {
   } else {
     const Dim last = dims.sub(extent, 1);
     start = bound(dims, start, extent, -1, last);
-    limit = limit.constant() == kToEnd || limit.constant() == INT64_MIN ? Dim(-1) : bound(dims, limit, extent, -1, last);
+    limit =
+        limit.constant() == kToEnd || limit.constant() == INT64_MIN ? Dim(-1) : bound(dims, limit, extent, -1, last);
     if (start.constant() && limit.constant()) limit = std::min(*start.constant(), *limit.constant());
   }
   Shape starts(shape.size(), 0), limits = shape;
@@ -157,7 +158,8 @@ std::vector<Value> split(Builder& b, Value x, int axis, const Shape& sizes) {
     at = end;
   }
   if (!b.failed() && b.dims().equal(at, extent) == false)
-    b.fail(make_error(Code::invalid, "split: pieces of " + b.dims().text(at) + " of an axis of " + b.dims().text(extent)));
+    b.fail(
+        make_error(Code::invalid, "split: pieces of " + b.dims().text(at) + " of an axis of " + b.dims().text(extent)));
   return parts;
 }
 

@@ -17,7 +17,8 @@ Types infer(InferCtx& ctx) {
     TERN_OK(want_dtype(ctx, i, ctx.in[0].dtype));
     for (size_t a = 0; a < shape.size(); ++a) {
       if (a == axis) continue;
-      TERN_OK(ctx.same(shape[a], ctx.in[i].shape[a], "operands 0 and " + std::to_string(i) + ", axis " + std::to_string(a)));
+      TERN_OK(ctx.same(shape[a], ctx.in[i].shape[a],
+                       "operands 0 and " + std::to_string(i) + ", axis " + std::to_string(a)));
     }
     shape[axis] = ctx.dims.add(shape[axis], ctx.in[i].shape[axis]);
   }

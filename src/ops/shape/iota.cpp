@@ -30,8 +30,10 @@ Types infer_dim(InferCtx& ctx) {
 
 // Integers wrap, floats round: an index of f16 above 2048 is the nearest one.
 void put(RefTensor& out, int64_t n, int64_t value) {
-  if (out.i.empty()) out.f[static_cast<size_t>(n)] = round_to(out.dtype, static_cast<double>(value));
-  else out.i[static_cast<size_t>(n)] = wrap_to(out.dtype, value);
+  if (out.i.empty())
+    out.f[static_cast<size_t>(n)] = round_to(out.dtype, static_cast<double>(value));
+  else
+    out.i[static_cast<size_t>(n)] = wrap_to(out.dtype, value);
 }
 
 Status reference_iota(const Node& node, RefTensors& r) {

@@ -1,5 +1,5 @@
-// pad: low and high elements of a scalar value before and after each axis, interior ones between elements; negative low or high
-// cut. An extent n becomes low + n + max(n - 1, 0) * interior + high (as StableHLO's pad).
+// pad: low and high elements of a scalar value before and after each axis, interior ones between elements; negative low
+// or high cut. An extent n becomes low + n + max(n - 1, 0) * interior + high (as StableHLO's pad).
 #include "graph/text/text.h"
 #include "ops/common/numbers.h"
 #include "ops/common/rules.h"

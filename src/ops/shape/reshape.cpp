@@ -30,7 +30,8 @@ struct Group {
   size_t i, i_end, j, j_end;
 };
 
-// The smallest next group whose products are provably equal; what is left over is one group, as the type rule made sure of.
+// The smallest next group whose products are provably equal; what is left over is one group, as the type rule made sure
+// of.
 Group next_group(DimTable& dims, const Shape& from, const std::vector<size_t>& a, const Shape& to,
                  const std::vector<size_t>& b, size_t i, size_t j) {
   for (size_t total = 2; total <= a.size() - i + b.size() - j; ++total) {
@@ -79,12 +80,7 @@ Status reference(const Node&, RefTensors& r) {
 
 }  // namespace
 
-constinit const OpDef kReshapeOp{.name = "reshape",
-                                 .min_in = 1,
-                                 .max_in = 1,
-                                 .attrs = kAttrs,
-                                 .view = view,
-                                 .infer = infer,
-                                 .reference = reference};
+constinit const OpDef kReshapeOp{
+    .name = "reshape", .min_in = 1, .max_in = 1, .attrs = kAttrs, .view = view, .infer = infer, .reference = reference};
 
 }  // namespace tern

@@ -1,4 +1,5 @@
-// slice: elements start, start + step, ... before limit, on every axis; with a negative step they go down and limit may be -1.
+// slice: elements start, start + step, ... before limit, on every axis; with a negative step they go down and limit may
+// be -1.
 #include "ops/common/numbers.h"
 #include "ops/common/rules.h"
 #include "ops/op_list.h"
@@ -59,12 +60,7 @@ Status reference(const Node& node, RefTensors& r) {
 
 }  // namespace
 
-constinit const OpDef kSliceOp{.name = "slice",
-                               .min_in = 1,
-                               .max_in = 1,
-                               .attrs = kAttrs,
-                               .view = view,
-                               .infer = infer,
-                               .reference = reference};
+constinit const OpDef kSliceOp{
+    .name = "slice", .min_in = 1, .max_in = 1, .attrs = kAttrs, .view = view, .infer = infer, .reference = reference};
 
 }  // namespace tern
