@@ -106,6 +106,11 @@ struct IoDef {
   std::vector<BufferId> buffers;  // a param may be stored in several layouts; others have exactly one
   bool optional_read = false;     // outputs: a session may leave it unread
 };
+// Contents of a buffer of origin param that the graph itself holds.
+struct ConstantDef {
+  BufferId buffer = kNone;
+  Const value;
+};
 struct Manifest {
   std::vector<IoDef> io;  // index = IoId
 };
@@ -131,6 +136,7 @@ struct Program {
   std::vector<RangeDef> ranges;     // the first that holds is taken
   uint32_t prepare_list = kNone;    // what depends on params only
   Manifest io;
+  std::vector<ConstantDef> constants;
 };
 
 // Two uses conflict when their windows of one buffer may overlap and one of them writes.
