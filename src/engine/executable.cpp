@@ -49,6 +49,7 @@ Result<IoId> Executable::io(std::string_view name) const {
 Params Executable::params() const {
   auto impl = std::make_shared<Params::Impl>();
   impl->loaded = impl_->loaded;
+  impl->buffers = impl_->loaded->constants;
   impl->buffers.resize(impl_->loaded->program.buffers.size());
   impl->set.resize(impl_->loaded->program.io.io.size());
   return Params(std::move(impl));

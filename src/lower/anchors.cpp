@@ -135,6 +135,53 @@ Result<Anchor> store_rows(const Graph& graph, DimTable& dims, uint32_t id) {
   return a;
 }
 
+// Operands in the op's order; heads and head sizes are constants by the op's own rule.
+Result<Anchor> attention(const Graph& graph, DimTable& dims, uint32_t id) {
+  const Node& node = graph.node(id);
+  const Shape &q = graph.type(node.in[0]).shape, &k = graph.type(node.in[1]).shape, &v = graph.type(node.in[2]).shape;
+  const auto whole = [](Dim d) { return static_cast<uint32_t>(d.constant().value_or(0)); };
+  AttentionDesc d;
+  d.heads = whole(q[1]);
+  d.kv_heads = whole(k[1]);
+  d.head_size = whole(q[2]);
+  d.value_size = whole(v[2]);
+  d.page = static_cast<uint32_t>(attr<int64_t>(node, "page"));
+  d.scale = attr<double>(node, "scale");
+  d.soft_cap = attr<double>(node, "soft_cap");
+  d.causal = attr<bool>(node, "causal");
+  d.window = static_cast<uint32_t>(attr<int64_t>(node, "window"));
+  d.paged = true;
+  Anchor a;
+  a.problem.family = Family::attention;
+  a.problem.extent = {q[0], graph.type(node.in[4]).shape[0]};
+  a.problem.desc = d;
+  a.problem.parts.resize(1);
+  constexpr Role kRoles[] = {Role::q, Role::k, Role::v, Role::row_start, Role::kv_length, Role::pages, Role::position};
+  const bool mask = attr<bool>(node, "mask");
+  for (size_t i = 0; i < node.in.size(); ++i) {
+    const Role role = i < std::size(kRoles) ? kRoles[i] : i == std::size(kRoles) && mask ? Role::mask : Role::sinks;
+    TensorType type = graph.type(node.in[i]);
+    if (i < 3) type.shape = {type.shape[0], dims.mul(type.shape[1], type.shape[2])};
+    a.inputs.push_back({node.in[i], type, role});
+  }
+  a.outs.push_back(shaped(node.out[0], {q[0], dims.mul(q[1], v[2])}));
+  return a;
+}
+
+Result<Anchor> sample(const Graph& graph, DimTable&, uint32_t id) {
+  const Node& node = graph.node(id);
+  const TensorType &logits = graph.type(node.in[0]), &history = graph.type(node.in[2]);
+  Anchor a;
+  a.problem.family = Family::sample;
+  a.problem.extent = {logits.shape[0], logits.shape[1], history.shape[1]};
+  a.problem.desc = SampleDesc{};
+  a.problem.parts.resize(1);
+  constexpr Role kRoles[] = {Role::x, Role::settings, Role::history, Role::seeds};
+  for (size_t i = 0; i < 4; ++i) a.inputs.push_back({node.in[i], graph.type(node.in[i]), kRoles[i]});
+  a.outs.push_back(node.out[0]);
+  return a;
+}
+
 struct Row {
   std::string_view op;
   AnchorFn make;
@@ -142,6 +189,7 @@ struct Row {
 constexpr Row kRows[] = {
     {"dot_general", dot_general}, {"arg_reduce", arg_reduce}, {"rms_norm", rms_norm}, {"layer_norm", layer_norm},
     {"softmax", softmax},         {"log_softmax", log_softmax}, {"gather", gather},   {"store_rows", store_rows},
+    {"attention", attention},     {"sample", sample},
 };
 
 }  // namespace

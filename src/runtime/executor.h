@@ -15,7 +15,8 @@ namespace tern::runtime {
 struct LoadedProgram {
   Program program;
   std::shared_ptr<hal::Device> device;
-  std::vector<std::shared_ptr<hal::Kernel>> kernels;  // one per KernelDef
+  std::vector<std::shared_ptr<hal::Kernel>> kernels;     // one per KernelDef
+  std::vector<std::shared_ptr<hal::Buffer>> constants;  // one per BufferId that the graph's own tensors fill; else null
 };
 
 // Smallest and largest value of each symbol in a range.
