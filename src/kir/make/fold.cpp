@@ -163,6 +163,31 @@ std::optional<Ref> B::State::fold_lane(const Node& n, uint64_t b) {
   }
 }
 
+// (x + c) + y = (x + y) + c and (x + c) * d = x * d + c * d: the addresses of unrolled code differ in a last constant only, and share
+// the rest. Wrapping arithmetic makes both exact.
+std::optional<Ref> B::State::constants_outward(Node& n) {
+  const auto offset = [&](Ref r) { return k.nodes[r].op == Op::add && bits(k.nodes[r].b).has_value(); };
+  const auto again = [&](Op op, Ref a, Ref b) { return pure({.op = op, .type = n.type, .a = a, .b = b}); };
+  if (n.op == Op::mul) {
+    if (!offset(n.a) || !bits(n.b)) return std::nullopt;
+    const Node sum = k.nodes[n.a];
+    const Ref scaled = again(Op::mul, sum.a, n.b);
+    return again(Op::add, scaled, again(Op::mul, sum.b, n.b));
+  }
+  if (bits(n.b)) return std::nullopt;
+  if (offset(n.a)) {
+    const Node sum = k.nodes[n.a];
+    const Ref rest = again(Op::add, sum.a, n.b);
+    return again(Op::add, rest, sum.b);
+  }
+  if (offset(n.b)) {
+    const Node sum = k.nodes[n.b];
+    const Ref rest = again(Op::add, n.a, sum.a);
+    return again(Op::add, rest, sum.b);
+  }
+  return std::nullopt;
+}
+
 std::optional<Ref> B::State::fold_int(Node& n) {
   const Type t = k.nodes[n.a].type;
   const uint64_t ones = mask_of(t);
@@ -180,6 +205,9 @@ std::optional<Ref> B::State::fold_int(Node& n) {
       case Op::eq: return constant(b1, 1);
       default: break;
     }
+  }
+  if (n.op == Op::add || n.op == Op::mul) {
+    if (auto known = constants_outward(n)) return known;
   }
   if (n.b == kNone || !bits(n.b)) return std::nullopt;
   const uint64_t b = *bits(n.b);

@@ -35,6 +35,7 @@ struct B::State {
  private:
   std::optional<Ref> fold(Node& n);
   std::optional<Ref> fold_int(Node& n);
+  std::optional<Ref> constants_outward(Node& n);
   std::optional<Ref> fold_float(Node& n);
   std::optional<Ref> fold_lane(const Node& n, uint64_t b);
   std::optional<Ref> fold_bool(const Node& n);

@@ -185,6 +185,7 @@ Result<Kernel> deserialize(std::span<const std::byte> bytes) {
     n.type = read_type(in);
     n.width = static_cast<uint8_t>(in.byte());
     if (n.width != 1 && n.width != 2 && n.width != 4) in.fail("width " + std::to_string(n.width));
+    if (!in.good()) break;
     const int operands = n.op == Op::tuple ? n.width : op_info(n.op).operands;
     Ref* all[4] = {&n.a, &n.b, &n.c, &n.d};
     for (int i = 0; i < operands; ++i) *all[i] = in.ref(nodes);

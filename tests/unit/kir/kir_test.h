@@ -53,6 +53,6 @@ std::string error_text(const Result<T>& r) {
     const auto& expect_ok_ = (expr);                                                          \
     ASSERT_TRUE(expect_ok_.ok()) << ::tern::kir::error_text(expect_ok_);                      \
   } while (0)
-#define EXPECT_MENTIONS(text, what) EXPECT_NE((text).find(what), std::string::npos) << (text)
+#define EXPECT_MENTIONS(text, what) EXPECT_NE(std::string(text).find(what), std::string::npos) << (text)
 
 }  // namespace tern::kir
