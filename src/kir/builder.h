@@ -1,4 +1,5 @@
-// Writing kernels. Ordinary C++ runs once per specialisation: host `if` and `for` vanish, `If` and `For` remain in the kernel.
+// Writing kernels. Ordinary C++ runs once per specialisation: host `if` and `for` vanish, `If` and `For` remain in the
+// kernel.
 //
 //   Result<Kernel> scale(const Caps& caps, uint32_t lanes) {
 //     B b("scale", lanes, caps);
@@ -8,10 +9,11 @@
 //     return b.finish();
 //   }
 //
-// The B that was made last on this thread is the one that the free functions write into. Its first error sticks; later calls are
-// harmless, and finish() returns it, or the verified kernel. The builder folds constants, +0, x1 and shifts, numbers pure values
-// and loads of read-only bindings per scope, and writes what the caps lack in terms of what they have (legalising); it does not
-// unroll, hoist or reorder. Not thread-safe; any number of threads may build side by side.
+// The B that was made last on this thread is the one that the free functions write into. Its first error sticks; later
+// calls are harmless, and finish() returns it, or the verified kernel. The builder folds constants, +0, x1 and shifts,
+// numbers pure values and loads of read-only bindings per scope, and writes what the caps lack in terms of what they
+// have (legalising); it does not unroll, hoist or reorder. Not thread-safe; any number of threads may build side by
+// side.
 #pragma once
 
 #include <array>
@@ -31,8 +33,8 @@ namespace tern::kir {
 // (In code outside namespace tern, POSIX's read and write hide these: say Access::write there.)
 inline constexpr Access read = Access::read, write = Access::write, update = Access::update;
 
-// A value of the kernel, or a number of the host that takes the type of what it meets: an integer becomes any number type, a
-// floating one f32 or f64. Two kernel values mix only if their types are equal; cast() converts.
+// A value of the kernel, or a number of the host that takes the type of what it meets: an integer becomes any number
+// type, a floating one f32 or f64. Two kernel values mix only if their types are equal; cast() converts.
 class V {
  public:
   V() = default;  // no value; using it is an error of the kernel
@@ -91,7 +93,9 @@ class Buffer {
   Parts load(const V& index) const;                             // any width
   void store(const V& index, const V& value) const;             // width 1
   void store(const V& index, std::span<const V> values) const;  // as many as the view is wide
-  void store(const V& index, std::initializer_list<V> values) const { store(index, std::span(values.begin(), values.size())); }
+  void store(const V& index, std::initializer_list<V> values) const {
+    store(index, std::span(values.begin(), values.size()));
+  }
   // Another view of the same binding, at element 0 of it: the offset of this view is dropped.
   Buffer as(Type type, int width = 1) const;
   // This view, `elements` (uniform) further on: windows whose start no binding offset can express.
@@ -161,9 +165,9 @@ class B {
   Type unify(V& a, V& b, std::string_view what);
   // The folded constant's bits, if the value is one.
   bool constant_bits(const V& v, uint64_t* bits) const;
-  V reduce(Op subgroup_op, const V& v);         // wg_add, wg_max, wg_min
-  Shared scratch(Type type, uint32_t count);    // of the reductions: free before and after each of them
-  uint32_t subgroup_size();                     // the one size that is sure (lockstep: the workgroup); 0: not known
+  V reduce(Op subgroup_op, const V& v);       // wg_add, wg_max, wg_min
+  Shared scratch(Type type, uint32_t count);  // of the reductions: free before and after each of them
+  uint32_t subgroup_size();                   // the one size that is sure (lockstep: the workgroup); 0: not known
 
  private:
   friend class V;
@@ -181,7 +185,9 @@ class B {
 inline Buffer buffer(std::string_view name, Type type, Access access = read, BufferOptions options = {}) {
   return B::current().buffer(name, type, access, options);
 }
-inline Shared shared(std::string_view name, Type type, uint32_t count) { return B::current().shared(name, type, count); }
+inline Shared shared(std::string_view name, Type type, uint32_t count) {
+  return B::current().shared(name, type, count);
+}
 inline V dim(std::string_view name) { return B::current().dim(name); }
 V dim_f32(std::string_view name);  // a dim that carries the bits of an f32
 V dim_i32(std::string_view name);
@@ -246,7 +252,8 @@ V sign_extend(const V& a, int bits);  // i32: the low bits as a signed number
 V sum(std::span<const Var> vars);     // upper half onto lower half until one is left
 V sum(std::span<const V> values);
 
-// ---- the same polynomials on every device (math.cpp states the error of each, measured against f64); f32, and f64 where said so.
+// ---- the same polynomials on every device (math.cpp states the error of each, measured against f64); f32, and f64
+// where said so.
 V exp(const V& a);
 V exp2(const V& a);
 V log(const V& a);
@@ -263,8 +270,9 @@ V is_nan(const V& a);
 V is_inf(const V& a);
 V is_finite(const V& a);
 
-// ---- over the lanes of the workgroup: the same result in all lanes. Uniform control only (they hold barriers). By caps one subgroup
-// op, a slot per subgroup, or a tree in workgroup memory. Order: lockstep and tree are equal bit for bit (ir.h, subgroup_add).
+// ---- over the lanes of the workgroup: the same result in all lanes. Uniform control only (they hold barriers). By
+// caps one subgroup op, a slot per subgroup, or a tree in workgroup memory. Order: lockstep and tree are equal bit for
+// bit (ir.h, subgroup_add).
 V wg_add(const V& a);
 V wg_max(const V& a);
 V wg_min(const V& a);

@@ -7,8 +7,9 @@
 
 namespace tern::kir {
 
-// Bits of a value are zero-extended to 64 (Node::imm of a constant). `operand` is the type of a (of b for select). False: no value
-// (division by zero, an op that is not pure). Float results are exact IEEE single or double operations, fma with one rounding.
+// Bits of a value are zero-extended to 64 (Node::imm of a constant). `operand` is the type of a (of b for select).
+// False: no value (division by zero, an op that is not pure). Float results are exact IEEE single or double operations,
+// fma with one rounding.
 bool eval(Op op, Type type, Type operand, uint64_t a, uint64_t b, uint64_t c, uint64_t* out);
 
 }  // namespace tern::kir

@@ -1,4 +1,5 @@
-// The oracle of all emitters: runs a kernel as ir.h says, lane by lane, and reports what the lanes of a real device would fight over.
+// The oracle of all emitters: runs a kernel as ir.h says, lane by lane, and reports what the lanes of a real device
+// would fight over.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +21,10 @@ struct InterpOptions {
   bool detect_races = true;
 };
 
-// Runs groups [group0, group1) one after the other. Expects a kernel that verify() took. An error (Code::invalid) names the kernel,
-// the node and the index: a race, an index outside its binding or array, an uninitialised workgroup read, an integer division by
-// zero. Buffers may be half written then. Thread-safe for different buffers.
-Status interpret(const Kernel& kernel, std::span<const InterpBuffer> buffers, std::span<const uint32_t> dims, uint32_t group0,
-                 uint32_t group1, const InterpOptions& options = {});
+// Runs groups [group0, group1) one after the other. Expects a kernel that verify() took. An error (Code::invalid) names
+// the kernel, the node and the index: a race, an index outside its binding or array, an uninitialised workgroup read,
+// an integer division by zero. Buffers may be half written then. Thread-safe for different buffers.
+Status interpret(const Kernel& kernel, std::span<const InterpBuffer> buffers, std::span<const uint32_t> dims,
+                 uint32_t group0, uint32_t group1, const InterpOptions& options = {});
 
 }  // namespace tern::kir

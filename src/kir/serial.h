@@ -14,8 +14,8 @@ inline constexpr uint32_t kSerialVersion = 1;
 
 // Deterministic, little-endian, the same on every host.
 std::vector<std::byte> serialize(const Kernel& kernel);
-// Code::malformed with the offset where the bytes are no kernel of this version. Memory taken is bounded by the bytes given. The
-// result is structurally sound (indices in range); verify() says whether it means something.
+// Code::malformed with the offset where the bytes are no kernel of this version. Memory taken is bounded by the bytes
+// given. The result is structurally sound (indices in range); verify() says whether it means something.
 Result<Kernel> deserialize(std::span<const std::byte> bytes);
 // Of the serial form.
 Hash kernel_hash(const Kernel& kernel);

@@ -19,8 +19,8 @@ struct Uniformity {
   bool uniform(Ref ref) const { return !varying[ref]; }
 };
 
-// Expects a well-formed kernel. subgroup_count is uniform; the other subgroup leaves and subgroup results vary, except that with
-// lockstep the subgroup is the workgroup, so its results and id are uniform. Thread-safe.
+// Expects a well-formed kernel. subgroup_count is uniform; the other subgroup leaves and subgroup results vary, except
+// that with lockstep the subgroup is the workgroup, so its results and id are uniform. Thread-safe.
 Uniformity uniformity(const Kernel& kernel, Strength strength);
 
 }  // namespace tern::kir

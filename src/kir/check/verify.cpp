@@ -46,21 +46,25 @@ class Verifier {
 
   Status tables() {
     if (k_.lanes == 0 || k_.lanes > caps_.max_lanes) {
-      return fail(Code::unsupported, std::to_string(k_.lanes) + " lanes; the device takes 1 to " + std::to_string(caps_.max_lanes));
+      return fail(Code::unsupported,
+                  std::to_string(k_.lanes) + " lanes; the device takes 1 to " + std::to_string(caps_.max_lanes));
     }
     if (k_.blocks.empty()) return fail(Code::invalid, "no statement list");
     if (k_.bindings.size() > caps_.max_bindings) {
-      return fail(Code::unsupported, std::to_string(k_.bindings.size()) + " bindings; the device takes " + std::to_string(caps_.max_bindings));
+      return fail(Code::unsupported, std::to_string(k_.bindings.size()) + " bindings; the device takes " +
+                                         std::to_string(caps_.max_bindings));
     }
     for (const View& v : k_.views) TERN_OK(view(v));
     uint64_t bytes = 0;
     for (const Array& a : k_.arrays) {
-      if (!type_info(a.type).value || a.type == b1 || a.count == 0) return fail(Code::invalid, "workgroup array " + a.name + " holds no value type or nothing");
+      if (!type_info(a.type).value || a.type == b1 || a.count == 0)
+        return fail(Code::invalid, "workgroup array " + a.name + " holds no value type or nothing");
       TERN_OK(type(a.type, kNone));
       bytes += uint64_t{a.count} * type_bytes(a.type);
     }
     if (bytes > caps_.workgroup_bytes) {
-      return fail(Code::limit, std::to_string(bytes) + " bytes of workgroup memory; the device has " + std::to_string(caps_.workgroup_bytes));
+      return fail(Code::limit, std::to_string(bytes) + " bytes of workgroup memory; the device has " +
+                                   std::to_string(caps_.workgroup_bytes));
     }
     const SubgroupCaps& s = caps_.subgroup;
     const bool fixed = s.min == s.max && k_.subgroup == s.max;
@@ -73,18 +77,24 @@ class Verifier {
   Status view(const View& v) {
     if (v.binding >= k_.bindings.size()) return fail(Code::invalid, "a view of a binding that is not there");
     const std::string name = k_.bindings[v.binding].name;
-    if (v.type == Type::none || v.type == b1) return fail(Code::invalid, "a view of " + name + " without a storage type");
-    if (v.type == bf16 || v.type == b8) return fail(Code::invalid, "a view of " + name + " as " + std::string(type_name(v.type)) + ", which the builder rewrites");
+    if (v.type == Type::none || v.type == b1)
+      return fail(Code::invalid, "a view of " + name + " without a storage type");
+    if (v.type == bf16 || v.type == b8)
+      return fail(Code::invalid,
+                  "a view of " + name + " as " + std::string(type_name(v.type)) + ", which the builder rewrites");
     if (v.width != 1 && !((v.width == 2 || v.width == 4) && type_bytes(v.type) == 4)) {
-      return fail(Code::invalid, "a view of " + name + " " + std::to_string(v.width) + " wide over " + std::string(type_name(v.type)));
+      return fail(Code::invalid,
+                  "a view of " + name + " " + std::to_string(v.width) + " wide over " + std::string(type_name(v.type)));
     }
     if (type_bytes(v.type) == 2 && !caps_.f16_storage) {
-      return fail(Code::unsupported, std::string(type_name(v.type)) + " elements of " + name +
-                                         ": the device has no 16-bit loads and stores; store pairs through a view 2 wide");
+      return fail(Code::unsupported,
+                  std::string(type_name(v.type)) + " elements of " + name +
+                      ": the device has no 16-bit loads and stores; store pairs through a view 2 wide");
     }
     if (type_bytes(v.type) == 1 && !caps_.byte_storage) {
-      return fail(Code::unsupported, std::string(type_name(v.type)) + " elements of " + name +
-                                         ": the device has no 8-bit loads and stores; store four through a view 4 wide");
+      return fail(Code::unsupported,
+                  std::string(type_name(v.type)) + " elements of " + name +
+                      ": the device has no 8-bit loads and stores; store four through a view 4 wide");
     }
     return type(v.type, kNone);
   }
@@ -98,7 +108,8 @@ class Verifier {
   Status leaves() {
     for (Ref r = 0; r < k_.nodes.size(); ++r) {
       const Node& n = k_.nodes[r];
-      if (n.type != Type::none && !type_info(n.type).value) return bad(r, "has the storage type " + std::string(type_name(n.type)));
+      if (n.type != Type::none && !type_info(n.type).value)
+        return bad(r, "has the storage type " + std::string(type_name(n.type)));
       TERN_OK(type(n.type, r));
       if (op_info(n.op).cls != OpClass::leaf) continue;
       if (n.op == Op::constant) {
@@ -174,14 +185,17 @@ class Verifier {
       case OpClass::pure: return pure(r, n);
       case OpClass::memory: return memory(r, n);
       case OpClass::var:
-        if (n.op == Op::set) return expect(r, n.type == Type::none && of(n.a) == of(n.b), "a value of the variable's type");
+        if (n.op == Op::set)
+          return expect(r, n.type == Type::none && of(n.a) == of(n.b), "a value of the variable's type");
         return expect(r, n.type == of(n.a), "one type");
       case OpClass::control:
         if (n.op == Op::branch) return expect(r, of(n.a) == b1 && n.type == Type::none, "b1");
-        return expect(r, (n.type == i32 || n.type == u32) && of(n.a) == n.type && of(n.b) == n.type, "i32 or u32 bounds of its type");
+        return expect(r, (n.type == i32 || n.type == u32) && of(n.a) == n.type && of(n.b) == n.type,
+                      "i32 or u32 bounds of its type");
       case OpClass::group:
         if (n.op == Op::barrier) return expect(r, n.type == Type::none, "no value");
-        if (!caps_.lockstep && caps_.subgroup.max <= 1) return fail(Code::unsupported, "the device has no subgroups; use wg_add", r);
+        if (!caps_.lockstep && caps_.subgroup.max <= 1)
+          return fail(Code::unsupported, "the device has no subgroups; use wg_add", r);
         return expect(r, of(n.a) == n.type && (n.type == f32 || n.type == i32 || n.type == u32), "f32, i32 or u32");
       case OpClass::leaf: break;
     }
@@ -190,7 +204,8 @@ class Verifier {
 
   Status memory(Ref r, const Node& n) {
     const bool writes = n.op == Op::store || n.op == Op::wg_store, global = n.op == Op::load || n.op == Op::store;
-    if (n.imm >= (global ? k_.views.size() : k_.arrays.size())) return bad(r, global ? "names a view that is not there" : "names an array that is not there");
+    if (n.imm >= (global ? k_.views.size() : k_.arrays.size()))
+      return bad(r, global ? "names a view that is not there" : "names an array that is not there");
     TERN_OK(expect(r, of(n.a) == u32, "a u32 index"));
     const Type held = global ? type_info(k_.views[n.imm].type).loaded : k_.arrays[n.imm].type;
     const uint8_t width = global ? k_.views[n.imm].width : 1;
@@ -202,12 +217,14 @@ class Verifier {
     if (!global) return ok();
     const Binding& b = k_.bindings[k_.views[n.imm].binding];
     if (writes && b.access == Access::read) return bad(r, "stores to " + b.name + ", which is bound for reading");
-    if (!writes && b.access == Access::write) return bad(r, "loads from " + b.name + ", which is bound for writing; bind it for update");
+    if (!writes && b.access == Access::write)
+      return bad(r, "loads from " + b.name + ", which is bound for writing; bind it for update");
     return ok();
   }
 
   Status pure(Ref r, const Node& n) {
-    const Type a = of(n.a), b = n.b == kNone ? Type::none : of(n.b), c = n.c == kNone ? Type::none : of(n.c), t = n.type;
+    const Type a = of(n.a), b = n.b == kNone ? Type::none : of(n.b), c = n.c == kNone ? Type::none : of(n.c),
+               t = n.type;
     const bool number = is_int(a) || is_float(a);
     switch (n.op) {
       case Op::neg:
@@ -216,11 +233,15 @@ class Verifier {
       case Op::floor:
       case Op::round:
       case Op::sqrt: return expect(r, is_float(a) && t == a, "a float");
-      case Op::cast: return expect(r, (number || a == b1) && (is_int(t) || is_float(t)), "a number or b1, and a number to make");
-      case Op::bitcast: return expect(r, number && (is_int(t) || is_float(t)) && type_bytes(a) == type_bytes(t), "equal sizes");
+      case Op::cast:
+        return expect(r, (number || a == b1) && (is_int(t) || is_float(t)), "a number or b1, and a number to make");
+      case Op::bitcast:
+        return expect(r, number && (is_int(t) || is_float(t)) && type_bytes(a) == type_bytes(t), "equal sizes");
       case Op::half_to_f32: return expect(r, a == u32 && t == f32, "u32");
       case Op::f32_to_half: return expect(r, a == f32 && t == u32, "f32");
-      case Op::part: return expect(r, k_.nodes[n.a].op == Op::load && n.imm < k_.nodes[n.a].width && t == a, "an element of a wide load");
+      case Op::part:
+        return expect(r, k_.nodes[n.a].op == Op::load && n.imm < k_.nodes[n.a].width && t == a,
+                      "an element of a wide load");
       case Op::add:
       case Op::sub:
       case Op::mul:
@@ -260,8 +281,10 @@ class Verifier {
     for (uint32_t b = 0; b < k_.blocks.size(); ++b) {
       for (Ref r : k_.blocks[b]) {
         const Node& n = k_.nodes[r];
-        if (n.op == Op::loop && (u.varying[n.a] || u.varying[n.b])) return bad(r, "has a bound that differs between lanes");
-        if (op_info(n.op).cls == OpClass::group && u.varying_block[b]) return bad(r, "stands under control that differs between lanes");
+        if (n.op == Op::loop && (u.varying[n.a] || u.varying[n.b]))
+          return bad(r, "has a bound that differs between lanes");
+        if (op_info(n.op).cls == OpClass::group && u.varying_block[b])
+          return bad(r, "stands under control that differs between lanes");
       }
     }
     return ok();
@@ -275,6 +298,8 @@ class Verifier {
 
 }  // namespace
 
-Status verify(const Kernel& kernel, const Caps& caps, const VerifyOptions& options) { return Verifier(kernel, caps, options).run(); }
+Status verify(const Kernel& kernel, const Caps& caps, const VerifyOptions& options) {
+  return Verifier(kernel, caps, options).run();
+}
 
 }  // namespace tern::kir

@@ -81,7 +81,8 @@ V B::typed(const V& v, Type type) {
       if (type == f32) return constant(f32, std::bit_cast<uint32_t>(static_cast<float>(v.int_)));
       if (type == f64) return constant(f64, std::bit_cast<uint64_t>(static_cast<double>(v.int_)));
       if (is_wide64(type)) return constant(type, static_cast<uint64_t>(v.int_));
-      if (is_int(type) && v.int_ >= INT32_MIN && v.int_ <= int64_t{UINT32_MAX}) return constant(type, static_cast<uint32_t>(v.int_));
+      if (is_int(type) && v.int_ >= INT32_MIN && v.int_ <= int64_t{UINT32_MAX})
+        return constant(type, static_cast<uint32_t>(v.int_));
       fail("the host integer " + std::to_string(v.int_) + " is no " + std::string(type_name(type)));
       break;
     case V::Kind::real:
@@ -109,7 +110,8 @@ Type B::unify(V& a, V& b, std::string_view what) {
   if (a.kind_ == V::Kind::node || b.kind_ == V::Kind::node) {
     type = a.kind_ == V::Kind::node ? a.type_ : b.type_;
     if (a.kind_ == V::Kind::node && b.kind_ == V::Kind::node && a.type_ != b.type_) {
-      fail(std::string(type_name(a.type_)) + " " + std::string(what) + " " + std::string(type_name(b.type_)) + ": the types differ; cast one");
+      fail(std::string(type_name(a.type_)) + " " + std::string(what) + " " + std::string(type_name(b.type_)) +
+           ": the types differ; cast one");
       b = value(0, type);
     }
   } else if (a.kind_ == V::Kind::boolean || b.kind_ == V::Kind::boolean) {
@@ -136,7 +138,8 @@ V B::emit(Op op, Type type, const V& a, const V& b, const V& c, uint64_t imm) {
   const OpClass cls = op_info(op).cls;
   if (cls == OpClass::pure) return value(s_->pure(node), type);
   // Nobody writes a read-only binding, so its loads are values like any other.
-  if (op == Op::load && s_->k.bindings[s_->k.views[imm].binding].access == Access::read) return value(s_->numbered(node), type);
+  if (op == Op::load && s_->k.bindings[s_->k.views[imm].binding].access == Access::read)
+    return value(s_->numbered(node), type);
   return value(s_->append(node), type);
 }
 
@@ -212,7 +215,8 @@ void B::For(const V& lo, const V& hi, const std::function<void(V)>& body) {
   if (failed()) return body(value(0, u32));
   uint64_t first = 0, last = 0;
   if (constant_bits(from, &first) && constant_bits(to, &last)) {
-    const int64_t trips = type == u32 ? int64_t(last) - int64_t(first) : int64_t(int32_t(last)) - int64_t(int32_t(first));
+    const int64_t trips =
+        type == u32 ? int64_t(last) - int64_t(first) : int64_t(int32_t(last)) - int64_t(int32_t(first));
     if (trips == 1) body(from);
     if (trips <= 1) return;
   }
@@ -235,7 +239,8 @@ V subgroup_count() { return B::current().leaf(Op::subgroup_count); }
 V constant(Type type, double value) {
   B& b = B::current();
   if (is_float(type)) return b.typed(V(value), type);
-  if (value != static_cast<double>(static_cast<int64_t>(value))) b.fail("constant: " + std::to_string(value) + " is no integer");
+  if (value != static_cast<double>(static_cast<int64_t>(value)))
+    b.fail("constant: " + std::to_string(value) + " is no integer");
   return b.typed(V(static_cast<int64_t>(value)), type);
 }
 

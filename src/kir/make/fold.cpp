@@ -2,8 +2,8 @@
 #include <bit>
 #include <limits>
 
-#include "kir/make/state.h"
 #include "kir/eval.h"
+#include "kir/make/state.h"
 
 namespace tern::kir {
 
@@ -130,11 +130,14 @@ std::optional<Ref> B::State::fold_float(Node& n) {
     case Op::div: {
       if (value == 1) return n.a;
       // Division by a power of two is a multiplication when the reciprocal is a normal number.
-      const double inverse = 1 / value, small = n.type == f64 ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
+      const double inverse = 1 / value,
+                   small = n.type == f64 ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
       uint64_t mantissa = n.type == f64 ? *b << 12 : *b << 41;
-      if (mantissa == 0 && value != 0 && value - value == 0 && (inverse >= small || inverse <= -small) && inverse - inverse == 0) {
+      if (mantissa == 0 && value != 0 && value - value == 0 && (inverse >= small || inverse <= -small) &&
+          inverse - inverse == 0) {
         n.op = Op::mul;
-        n.b = constant(n.type, n.type == f64 ? std::bit_cast<uint64_t>(inverse) : std::bit_cast<uint32_t>(static_cast<float>(inverse)));
+        n.b = constant(n.type, n.type == f64 ? std::bit_cast<uint64_t>(inverse)
+                                             : std::bit_cast<uint32_t>(static_cast<float>(inverse)));
       }
       break;
     }
@@ -163,8 +166,8 @@ std::optional<Ref> B::State::fold_lane(const Node& n, uint64_t b) {
   }
 }
 
-// (x + c) + y = (x + y) + c and (x + c) * d = x * d + c * d: the addresses of unrolled code differ in a last constant only, and share
-// the rest. Wrapping arithmetic makes both exact.
+// (x + c) + y = (x + y) + c and (x + c) * d = x * d + c * d: the addresses of unrolled code differ in a last constant
+// only, and share the rest. Wrapping arithmetic makes both exact.
 std::optional<Ref> B::State::constants_outward(Node& n) {
   const auto offset = [&](Ref r) { return k.nodes[r].op == Op::add && bits(k.nodes[r].b).has_value(); };
   const auto again = [&](Op op, Ref a, Ref b) { return pure({.op = op, .type = n.type, .a = a, .b = b}); };
@@ -223,7 +226,8 @@ std::optional<Ref> B::State::fold_int(Node& n) {
     n.b = constant(t, both);
     return fold_int(n);
   }
-  if (a.op == n.op && (n.op == Op::shl || (n.op == Op::shr && !is_signed(t))) && bits(a.b) && *bits(a.b) + b < (is_wide64(t) ? 64u : 32u)) {
+  if (a.op == n.op && (n.op == Op::shl || (n.op == Op::shr && !is_signed(t))) && bits(a.b) &&
+      *bits(a.b) + b < (is_wide64(t) ? 64u : 32u)) {
     n.b = constant(u32, *bits(a.b) + b);
     n.a = a.a;
     return fold_int(n);

@@ -1,6 +1,7 @@
-// exp, log and what is made of them. Largest errors found, in ulp of f32 (tests/unit/kir/math_test.cpp holds the bounds): exp 1.1, exp2 1.0,
-// log 1.0, log2 1.9, tanh 1.2, sigmoid 2.0, erf 1.2, pow 1.6; of f64: exp 1.0, log 0.8, tanh 1.2, erf 1.6, pow 1.3. NaN gives NaN, infinities
-// their limits; results below the normal numbers are rounded once.
+// exp, log and what is made of them. Largest errors found, in ulp of f32 (tests/unit/kir/math_test.cpp holds the
+// bounds): exp 1.1, exp2 1.0, log 1.0, log2 1.9, tanh 1.2, sigmoid 2.0, erf 1.2, pow 1.6; of f64: exp 1.0, log 0.8,
+// tanh 1.2, erf 1.6, pow 1.3. NaN gives NaN, infinities their limits; results below the normal numbers are rounded
+// once.
 #include <cmath>
 #include <limits>
 
@@ -26,7 +27,16 @@ Real of(V& a, const char* function) {
   }
   if (a.type() != f64) return {};
   if (!k.caps().i64) k.fail(std::string(function) + " of f64 wants 64-bit integers, which the device lacks");
-  return {f64, i64, u64, 52, 1023, 6755399441055744.0, 0.69314718055966295651, 2.8235290563031577103e-13, 2.2250738585072014e-308, 4503599627370496.0};
+  return {f64,
+          i64,
+          u64,
+          52,
+          1023,
+          6755399441055744.0,
+          0.69314718055966295651,
+          2.8235290563031577103e-13,
+          2.2250738585072014e-308,
+          4503599627370496.0};
 }
 
 V horner(const V& x, std::span<const double> c) {
@@ -166,7 +176,8 @@ V tanh(const V& v) {
   V x = v;
   const Real t = real::of(x, "tanh");
   const V a = abs(x), z = x * x, top = select(a > 22.0, 22.0, a);
-  const V small = fma(x * z, real::horner(z, t.f == f64 ? std::span<const double>(kTanh_f64) : std::span<const double>(kTanh_f32)), x);
+  const V small = fma(
+      x * z, real::horner(z, t.f == f64 ? std::span<const double>(kTanh_f64) : std::span<const double>(kTanh_f32)), x);
   const V large = 1.0 - 2.0 / (exp_normal(t, top * 2.0) + 1.0);
   return select(a < 0.625, small, real::copy_sign(t, large, x));
 }
@@ -175,7 +186,8 @@ V erf(const V& v) {
   V x = v;
   const Real t = real::of(x, "erf");
   const V a = abs(x), z = x * x;
-  const V small = fma(x, real::horner(z, t.f == f64 ? std::span<const double>(kErf_f64) : std::span<const double>(kErf_f32)), x);
+  const V small =
+      fma(x, real::horner(z, t.f == f64 ? std::span<const double>(kErf_f64) : std::span<const double>(kErf_f32)), x);
   V large;  // 1 - erfc
   if (t.f == f32) {
     const V top = select(a > 4.0, 4.0, a);
@@ -197,7 +209,9 @@ std::pair<V, V> log_pair(const Real& t, const V& positive) {
   const V rest = (x.f - p) - real::product_error(t, q, d, p);
   const V q_lost = (rest - q * d_lost) / d;
   const V z = q * q;
-  const V cubic = q * z * real::horner(z, t.f == f64 ? std::span<const double>(kLogRatio_f64) : std::span<const double>(kLogRatio_f32));
+  const V cubic =
+      q * z *
+      real::horner(z, t.f == f64 ? std::span<const double>(kLogRatio_f64) : std::span<const double>(kLogRatio_f32));
   const V big = x.e * t.ln2_hi, twice = q * 2.0, s = big + twice;
   const V lo = (twice - (s - big)) + (fma(x.e, t.ln2_lo, q_lost * 2.0) + cubic);
   const V hi = s + lo;

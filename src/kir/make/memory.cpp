@@ -55,9 +55,11 @@ V encode(Type type, const V& v) {
 Buffer B::buffer(std::string_view name, Type type, Access access, BufferOptions options) {
   Buffer out;
   if (s_->k.binding(name) != kNone) fail("two buffers are called " + std::string(name));
-  if (type == Type::none || type == b1) fail("buffer " + std::string(name) + " of " + std::string(type_name(type)) + "; b8 holds bools");
+  if (type == Type::none || type == b1)
+    fail("buffer " + std::string(name) + " of " + std::string(type_name(type)) + "; b8 holds bools");
   if (!good_width(type, options.width)) {
-    fail("buffer " + std::string(name) + ": " + std::string(type_name(type)) + " elements are not read " + std::to_string(options.width) + " at once");
+    fail("buffer " + std::string(name) + ": " + std::string(type_name(type)) + " elements are not read " +
+         std::to_string(options.width) + " at once");
   }
   out.binding_ = static_cast<uint32_t>(s_->k.bindings.size());
   out.type_ = type;
@@ -149,7 +151,8 @@ void Buffer::store(const V& index, std::span<const V> values) const {
   const std::string& name = b.s_->k.bindings[binding_].name;
   if (b.s_->k.bindings[binding_].access == Access::read) b.fail("a store to " + name + ", which is bound for reading");
   if (static_cast<int>(values.size()) != width_) {
-    b.fail(std::to_string(values.size()) + " values stored to " + name + ", a view " + std::to_string(width_) + " wide");
+    b.fail(std::to_string(values.size()) + " values stored to " + name + ", a view " + std::to_string(width_) +
+           " wide");
   }
   V i = b.typed(index, u32);
   if (offset_.valid()) i = i + offset_;
@@ -162,8 +165,10 @@ void Buffer::store(const V& index, std::span<const V> values) const {
     std::vector<V> packed;
     for (int p = 0; p < width_; ++p) {
       const V part = encode(type_, v[p]) << (p % per_word * bytes * 8);
-      if (p % per_word == 0) packed.push_back(part);
-      else packed.back() = packed.back() | part;
+      if (p % per_word == 0)
+        packed.push_back(part);
+      else
+        packed.back() = packed.back() | part;
     }
     v = std::move(packed);
     type = u32;
@@ -174,7 +179,11 @@ void Buffer::store(const V& index, std::span<const V> values) const {
   const uint32_t view = b.s_->view(binding_, type, static_cast<int>(v.size()));
   Ref what = v[0].ref();
   if (v.size() > 1) {
-    Node tuple{.op = Op::tuple, .type = v[0].type(), .width = static_cast<uint8_t>(v.size()), .a = v[0].ref(), .b = v[1].ref()};
+    Node tuple{.op = Op::tuple,
+               .type = v[0].type(),
+               .width = static_cast<uint8_t>(v.size()),
+               .a = v[0].ref(),
+               .b = v[1].ref()};
     if (v.size() == 4) tuple.c = v[2].ref(), tuple.d = v[3].ref();
     what = b.s_->append(tuple);
   }

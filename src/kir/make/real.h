@@ -18,7 +18,8 @@ struct Real {
   int bits() const { return mantissa == 23 ? 32 : 64; }
 };
 
-// Of a value; a host number becomes f32 in place. Fails the kernel where the value is no float, or f64 without 64-bit integers.
+// Of a value; a host number becomes f32 in place. Fails the kernel where the value is no float, or f64 without 64-bit
+// integers.
 Real of(V& a, const char* function);
 // c[0] + c[1] x + ...
 V horner(const V& x, std::span<const double> c);

@@ -19,16 +19,16 @@ struct B::State {
   Caps caps;
   Kernel k;
   std::optional<Error> error;
-  B* outer = nullptr;                                              // the builder that was current before
-  std::vector<uint32_t> open = {0};                                // blocks, innermost last
+  B* outer = nullptr;                                               // the builder that was current before
+  std::vector<uint32_t> open = {0};                                 // blocks, innermost last
   std::vector<std::unordered_map<Node, Ref, NodeHash>> numbers{1};  // pure values, one map an open scope
-  std::vector<std::pair<Type, uint32_t>> scratch;                  // workgroup arrays of the reductions
+  std::vector<std::pair<Type, uint32_t>> scratch;                   // workgroup arrays of the reductions
 
-  Ref append(const Node& node);  // a statement of the innermost block
+  Ref append(const Node& node);    // a statement of the innermost block
   Ref numbered(const Node& node);  // an equal visible value, or a new statement
   Ref leaf(const Node& node);
   Ref constant(Type type, uint64_t bits) { return leaf({.op = Op::constant, .type = type, .imm = bits}); }
-  Ref pure(Node node);           // folded and numbered
+  Ref pure(Node node);  // folded and numbered
   std::optional<uint64_t> bits(Ref ref) const;
   uint32_t view(uint32_t binding, Type type, int width);
 

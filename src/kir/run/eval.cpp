@@ -103,8 +103,12 @@ bool eval_int(Op op, T a, T b, uint64_t shift, uint64_t* out) {
     case Op::add: *out = to_bits(static_cast<U>(ua + ub)); return true;
     case Op::sub: *out = to_bits(static_cast<U>(ua - ub)); return true;
     case Op::mul: *out = to_bits(static_cast<U>(ua * ub)); return true;
-    case Op::div: if (!traps) *out = to_bits(static_cast<T>(a / b)); return !traps;
-    case Op::rem: if (!traps) *out = to_bits(static_cast<T>(a % b)); return !traps;
+    case Op::div:
+      if (!traps) *out = to_bits(static_cast<T>(a / b));
+      return !traps;
+    case Op::rem:
+      if (!traps) *out = to_bits(static_cast<T>(a % b));
+      return !traps;
     case Op::min: *out = to_bits(a < b ? a : b); return true;
     case Op::max: *out = to_bits(a > b ? a : b); return true;
     case Op::bit_and: *out = to_bits(static_cast<U>(ua & ub)); return true;
@@ -149,7 +153,9 @@ bool eval(Op op, Type type, Type operand, uint64_t a, uint64_t b, uint64_t c, ui
     case Op::half_to_f32: *out = to_bits(f16_to_f32(static_cast<uint16_t>(a))); return true;
     case Op::f32_to_half: *out = f32_to_f16(from_bits<float>(a)); return true;
     case Op::select: *out = a & 1 ? b : c; return true;
-    case Op::dot4: *out = eval_dot4(static_cast<uint32_t>(a), static_cast<uint32_t>(b), static_cast<uint32_t>(c)); return true;
+    case Op::dot4:
+      *out = eval_dot4(static_cast<uint32_t>(a), static_cast<uint32_t>(b), static_cast<uint32_t>(c));
+      return true;
     default: break;
   }
   switch (operand) {

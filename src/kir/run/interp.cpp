@@ -21,15 +21,20 @@ uint64_t bits_of(float v) { return std::bit_cast<uint32_t>(v); }
 // Statement by statement over all lanes of a group, lanes in order: for programs without races this is every order.
 class Interp {
  public:
-  Interp(const Kernel& k, std::span<const InterpBuffer> buffers, std::span<const uint32_t> dims, const InterpOptions& options)
+  Interp(const Kernel& k, std::span<const InterpBuffer> buffers, std::span<const uint32_t> dims,
+         const InterpOptions& options)
       : k_(k), buffers_(buffers), dims_(dims), options_(options), lanes_(k.lanes) {}
 
   Status prepare() {
     if (buffers_.size() != k_.bindings.size()) {
-      return make_error(Code::invalid, std::to_string(buffers_.size()) + " buffers for " + std::to_string(k_.bindings.size()) + " bindings", name());
+      return make_error(
+          Code::invalid,
+          std::to_string(buffers_.size()) + " buffers for " + std::to_string(k_.bindings.size()) + " bindings", name());
     }
     if (dims_.size() != k_.dims.size()) {
-      return make_error(Code::invalid, std::to_string(dims_.size()) + " scalars for " + std::to_string(k_.dims.size()) + " dims", name());
+      return make_error(Code::invalid,
+                        std::to_string(dims_.size()) + " scalars for " + std::to_string(k_.dims.size()) + " dims",
+                        name());
     }
     subgroup_ = options_.subgroup ? options_.subgroup : k_.subgroup ? k_.subgroup : lanes_;
     size_t total = 0;
@@ -73,7 +78,8 @@ class Interp {
 
   bool fail(Ref r, std::string why) {
     error_ = make_error(Code::invalid, std::move(why),
-                        name() + ", node " + std::to_string(r) + " (" + std::string(op_info(k_.nodes[r].op).name) + "), group " + std::to_string(group_));
+                        name() + ", node " + std::to_string(r) + " (" + std::string(op_info(k_.nodes[r].op).name) +
+                            "), group " + std::to_string(group_));
     return false;
   }
 
@@ -149,7 +155,8 @@ class Interp {
     const auto first_on = static_cast<size_t>(std::find(on.begin(), on.end(), 1) - on.begin());
     const uint64_t lo = at(n.a)[first_on], hi = at(n.b)[first_on];
     for (uint32_t l = 0; l < lanes_; ++l) {
-      if (on[l] && (at(n.a)[l] != lo || at(n.b)[l] != hi)) return fail(r, "lane " + std::to_string(l) + " has other bounds than lane " + std::to_string(first_on));
+      if (on[l] && (at(n.a)[l] != lo || at(n.b)[l] != hi))
+        return fail(r, "lane " + std::to_string(l) + " has other bounds than lane " + std::to_string(first_on));
     }
     const bool is_signed = n.type == i32;
     const int64_t from = is_signed ? int64_t{static_cast<int32_t>(lo)} : static_cast<int64_t>(lo);
@@ -198,7 +205,8 @@ class Interp {
     std::memcpy(to, &value, type_bytes(type));
   }
 
-  bool watch(Ref r, Shadow& shadow, uint64_t unit, uint32_t units, bool writes, uint32_t l, const std::string& what, uint64_t index) {
+  bool watch(Ref r, Shadow& shadow, uint64_t unit, uint32_t units, bool writes, uint32_t l, const std::string& what,
+             uint64_t index) {
     for (uint32_t u = 0; u < units; ++u) {
       const Toucher by{group_, l, epoch_};
       const std::string wrong = writes ? shadow.write(unit + u, by) : shadow.read(unit + u, by);
@@ -210,21 +218,26 @@ class Interp {
   bool global(Ref r, const Node& n, const std::vector<uint8_t>& on) {
     const View& view = k_.views[n.imm];
     const InterpBuffer& buffer = buffers_[view.binding];
-    const bool writes = n.op == Op::store, watched = options_.detect_races && k_.bindings[view.binding].access != Access::read;
+    const bool writes = n.op == Op::store,
+               watched = options_.detect_races && k_.bindings[view.binding].access != Access::read;
     const uint32_t bytes = type_bytes(view.type), element = bytes * view.width;
     for (uint32_t l = 0; l < lanes_; ++l) {
       if (!on[l]) continue;
       const uint64_t index = at(n.a)[l], start = index * element;
       if (start + element > buffer.bytes) {
-        return fail(r, k_.bindings[view.binding].name + "[" + std::to_string(index) + "] of lane " + std::to_string(l) + " lies outside its " +
-                           std::to_string(buffer.bytes / element) + " elements");
+        return fail(r, k_.bindings[view.binding].name + "[" + std::to_string(index) + "] of lane " + std::to_string(l) +
+                           " lies outside its " + std::to_string(buffer.bytes / element) + " elements");
       }
       const uint32_t granule = granule_[view.binding];
-      if (watched && !watch(r, shadow_[view.binding], start / granule, element / granule, writes, l, k_.bindings[view.binding].name, index)) return false;
+      if (watched && !watch(r, shadow_[view.binding], start / granule, element / granule, writes, l,
+                            k_.bindings[view.binding].name, index))
+        return false;
       for (uint32_t p = 0; p < view.width; ++p) {
         std::byte* place = buffer.data + start + p * bytes;
-        if (writes) narrow(view.type, at(n.b)[size_t{p} * lanes_ + l], place);
-        else at(r)[size_t{p} * lanes_ + l] = widen(view.type, place);
+        if (writes)
+          narrow(view.type, at(n.b)[size_t{p} * lanes_ + l], place);
+        else
+          at(r)[size_t{p} * lanes_ + l] = widen(view.type, place);
       }
     }
     return true;
@@ -237,17 +250,21 @@ class Interp {
       if (!on[l]) continue;
       const uint64_t index = at(n.a)[l];
       if (index >= array.count) {
-        return fail(r, array.name + "[" + std::to_string(index) + "] of lane " + std::to_string(l) + " lies outside its " + std::to_string(array.count) + " elements");
+        return fail(r, array.name + "[" + std::to_string(index) + "] of lane " + std::to_string(l) +
+                           " lies outside its " + std::to_string(array.count) + " elements");
       }
       Shadow& shadow = array_shadow_[n.imm];
       if (options_.detect_races) {
         if (!writes && !shadow.written(index, group_)) {
-          return fail(r, "lane " + std::to_string(l) + " reads " + array.name + "[" + std::to_string(index) + "], which nobody wrote");
+          return fail(r, "lane " + std::to_string(l) + " reads " + array.name + "[" + std::to_string(index) +
+                             "], which nobody wrote");
         }
         if (!watch(r, shadow, index, 1, writes, l, array.name, index)) return false;
       }
-      if (writes) arrays_[n.imm][index] = at(n.b)[l];
-      else at(r)[l] = arrays_[n.imm][index];
+      if (writes)
+        arrays_[n.imm][index] = at(n.b)[l];
+      else
+        at(r)[l] = arrays_[n.imm][index];
     }
     return true;
   }
@@ -265,10 +282,19 @@ class Interp {
   bool fast(Ref r, const Node& n, Type operand) {
     if (operand == f32) {
       switch (n.op) {
-        case Op::add: each(r, n, [](uint64_t a, uint64_t b, uint64_t) { return bits_of(as_f32(a) + as_f32(b)); }); return true;
-        case Op::sub: each(r, n, [](uint64_t a, uint64_t b, uint64_t) { return bits_of(as_f32(a) - as_f32(b)); }); return true;
-        case Op::mul: each(r, n, [](uint64_t a, uint64_t b, uint64_t) { return bits_of(as_f32(a) * as_f32(b)); }); return true;
-        case Op::fma: each(r, n, [](uint64_t a, uint64_t b, uint64_t c) { return bits_of(std::fma(as_f32(a), as_f32(b), as_f32(c))); }); return true;
+        case Op::add:
+          each(r, n, [](uint64_t a, uint64_t b, uint64_t) { return bits_of(as_f32(a) + as_f32(b)); });
+          return true;
+        case Op::sub:
+          each(r, n, [](uint64_t a, uint64_t b, uint64_t) { return bits_of(as_f32(a) - as_f32(b)); });
+          return true;
+        case Op::mul:
+          each(r, n, [](uint64_t a, uint64_t b, uint64_t) { return bits_of(as_f32(a) * as_f32(b)); });
+          return true;
+        case Op::fma:
+          each(r, n,
+               [](uint64_t a, uint64_t b, uint64_t c) { return bits_of(std::fma(as_f32(a), as_f32(b), as_f32(c))); });
+          return true;
         default: return false;
       }
     }
@@ -278,7 +304,9 @@ class Interp {
       case Op::sub: each(r, n, [](uint64_t a, uint64_t b, uint64_t) { return (a - b) & 0xffffffffu; }); return true;
       case Op::mul: each(r, n, [](uint64_t a, uint64_t b, uint64_t) { return (a * b) & 0xffffffffu; }); return true;
       case Op::bit_and: each(r, n, [](uint64_t a, uint64_t b, uint64_t) { return a & b; }); return true;
-      case Op::shl: each(r, n, [](uint64_t a, uint64_t b, uint64_t) { return (a << (b & 31)) & 0xffffffffu; }); return true;
+      case Op::shl:
+        each(r, n, [](uint64_t a, uint64_t b, uint64_t) { return (a << (b & 31)) & 0xffffffffu; });
+        return true;
       default: return false;
     }
   }
@@ -290,7 +318,8 @@ class Interp {
       if (!on[l]) continue;
       const uint64_t b = n.b == kNone ? 0 : at(n.b)[l], c = n.c == kNone ? 0 : at(n.c)[l];
       if (!eval(n.op, n.type, operand, at(n.a)[l], b, c, &at(r)[l])) {
-        return fail(r, "lane " + std::to_string(l) + " divides " + std::to_string(at(n.a)[l]) + " by " + std::to_string(b));
+        return fail(
+            r, "lane " + std::to_string(l) + " divides " + std::to_string(at(n.a)[l]) + " by " + std::to_string(b));
       }
     }
     return true;
@@ -312,8 +341,8 @@ class Interp {
 
 }  // namespace
 
-Status interpret(const Kernel& kernel, std::span<const InterpBuffer> buffers, std::span<const uint32_t> dims, uint32_t group0,
-                 uint32_t group1, const InterpOptions& options) {
+Status interpret(const Kernel& kernel, std::span<const InterpBuffer> buffers, std::span<const uint32_t> dims,
+                 uint32_t group0, uint32_t group1, const InterpOptions& options) {
   Interp interp(kernel, buffers, dims, options);
   TERN_OK(interp.prepare());
   for (uint32_t group = group0; group < group1; ++group) TERN_OK(interp.run(group));

@@ -21,11 +21,14 @@ class Shadow {
   std::string read(uint64_t unit, const Toucher& by) {
     Cell& c = cell(unit);
     if (c.write.lane != kNobody) {
-      if (c.write.group != by.group) return "group " + std::to_string(by.group) + " reads what group " + std::to_string(c.write.group) + " wrote";
+      if (c.write.group != by.group)
+        return "group " + std::to_string(by.group) + " reads what group " + std::to_string(c.write.group) + " wrote";
       if (c.write.epoch == by.epoch && c.write.lane != by.lane) return clash("reads what", by, "wrote", c.write.lane);
     }
-    if (c.read.lane != kNobody && c.read.group != by.group) c.read.group = kMany;
-    else c.read.group = by.group;
+    if (c.read.lane != kNobody && c.read.group != by.group)
+      c.read.group = kMany;
+    else
+      c.read.group = by.group;
     c.read.lane = c.read.epoch == by.epoch && c.read.lane != kNobody && c.read.lane != by.lane ? kMany : by.lane;
     c.read.epoch = by.epoch;
     return {};
@@ -34,7 +37,8 @@ class Shadow {
   std::string write(uint64_t unit, const Toucher& by) {
     Cell& c = cell(unit);
     if (c.write.lane != kNobody) {
-      if (c.write.group != by.group) return "groups " + std::to_string(c.write.group) + " and " + std::to_string(by.group) + " both write";
+      if (c.write.group != by.group)
+        return "groups " + std::to_string(c.write.group) + " and " + std::to_string(by.group) + " both write";
       if (c.write.epoch == by.epoch && c.write.lane != by.lane) return clash("writes what", by, "wrote", c.write.lane);
     }
     if (c.read.lane != kNobody) {
@@ -67,8 +71,8 @@ class Shadow {
     return page[unit % kPage];
   }
   static std::string clash(const char* does, const Toucher& by, const char* did, uint32_t other) {
-    return "lane " + std::to_string(by.lane) + " " + does + " " + (other == kMany ? "other lanes" : "lane " + std::to_string(other)) + " " + did +
-           " with no barrier between";
+    return "lane " + std::to_string(by.lane) + " " + does + " " +
+           (other == kMany ? "other lanes" : "lane " + std::to_string(other)) + " " + did + " with no barrier between";
   }
 
   std::vector<std::unique_ptr<Cell[]>> pages_;

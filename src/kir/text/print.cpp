@@ -39,16 +39,20 @@ class Printer {
     if (k_.subgroup) out_ += " subgroup " + std::to_string(k_.subgroup);
     out_ += "\n";
     for (const Binding& b : k_.bindings) {
-      out_ += "  binding " + b.name + ": " + wide(b.type, b.width) + " " + std::string(access_name(b.access)) + (b.streaming ? " streaming" : "") + "\n";
+      out_ += "  binding " + b.name + ": " + wide(b.type, b.width) + " " + std::string(access_name(b.access)) +
+              (b.streaming ? " streaming" : "") + "\n";
     }
     for (const std::string& d : k_.dims) out_ += "  dim " + d + "\n";
-    for (const Array& a : k_.arrays) out_ += "  workgroup " + a.name + ": " + std::string(type_name(a.type)) + "[" + std::to_string(a.count) + "]\n";
+    for (const Array& a : k_.arrays)
+      out_ += "  workgroup " + a.name + ": " + std::string(type_name(a.type)) + "[" + std::to_string(a.count) + "]\n";
     block(0, 1);
     return std::move(out_);
   }
 
  private:
-  static std::string wide(Type t, int width) { return std::string(type_name(t)) + (width > 1 ? "x" + std::to_string(width) : ""); }
+  static std::string wide(Type t, int width) {
+    return std::string(type_name(t)) + (width > 1 ? "x" + std::to_string(width) : "");
+  }
 
   // Named as its binding; with its type where that is not the declared one.
   std::string view(uint64_t index) const {
@@ -86,11 +90,15 @@ class Printer {
     switch (n.op) {
       case Op::load: out_ += "load " + wide(n.type, n.width) + " " + view(n.imm) + "[" + value(n.a) + "]"; return;
       case Op::store: out_ += "store " + view(n.imm) + "[" + value(n.a) + "] = " + value(n.b); return;
-      case Op::wg_load: out_ += "wg_load " + std::string(type_name(n.type)) + " " + k_.arrays[n.imm].name + "[" + value(n.a) + "]"; return;
+      case Op::wg_load:
+        out_ += "wg_load " + std::string(type_name(n.type)) + " " + k_.arrays[n.imm].name + "[" + value(n.a) + "]";
+        return;
       case Op::wg_store: out_ += "wg_store " + k_.arrays[n.imm].name + "[" + value(n.a) + "] = " + value(n.b); return;
       case Op::set: out_ += "set " + value(n.a) + " = " + value(n.b); return;
       case Op::branch: out_ += "if " + value(n.a) + " {"; return;
-      case Op::loop: out_ += "for " + std::string(type_name(n.type)) + " " + value(n.a) + " to " + value(n.b) + " {"; return;
+      case Op::loop:
+        out_ += "for " + std::string(type_name(n.type)) + " " + value(n.a) + " to " + value(n.b) + " {";
+        return;
       default: break;
     }
     out_ += op_info(n.op).name;

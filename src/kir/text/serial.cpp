@@ -202,7 +202,8 @@ Result<Kernel> deserialize(std::span<const std::byte> bytes) {
     }
   }
   for (const Node& n : k.nodes) {
-    if (n.body != kNone && n.body >= k.blocks.size()) in.fail("statement list " + std::to_string(n.body) + " is not there");
+    if (n.body != kNone && n.body >= k.blocks.size())
+      in.fail("statement list " + std::to_string(n.body) + " is not there");
   }
   if (in.good() && !in.end()) in.fail("bytes behind the kernel");
   if (!in.good()) return in.error();

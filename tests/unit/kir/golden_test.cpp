@@ -14,7 +14,8 @@ namespace {
 
 void expect_golden(const Result<Kernel>& kernel, const std::string& name) {
   ASSERT_OK(kernel);
-  const std::string path = std::string(TERN_TEST_GOLDEN) + "/kir/" + name + ".txt", text = print(*const_cast<Result<Kernel>&>(kernel));
+  const std::string path = std::string(TERN_TEST_GOLDEN) + "/kir/" + name + ".txt",
+                    text = print(*const_cast<Result<Kernel>&>(kernel));
   if (std::getenv("TERN_UPDATE_GOLDEN") != nullptr) {
     std::ofstream(path, std::ios::binary) << text;
     return;
@@ -58,8 +59,8 @@ struct Packed {
 Result<Kernel> matvec_int8(const Caps& caps, Packed p, uint32_t R, uint32_t KS) {  // R row lanes x KS slices of K
   B b("matvec", R * KS, caps);
   b.node_budget(1000);  // the emulated dot4 is long
-  Buffer codes = buffer("codes", u32), scales = buffer("scales", f16), aq = buffer("aq", u32), as = buffer("as", f32), sums = buffer("sums", i32),
-         y = buffer("y", f32, Access::write);
+  Buffer codes = buffer("codes", u32), scales = buffer("scales", f16), aq = buffer("aq", u32), as = buffer("as", f32),
+         sums = buffer("sums", i32), y = buffer("y", f32, Access::write);
   V ng = dim("groups_k"), row = lane() % R, ks = lane() / R;
   Var acc = var(0.f);
   const uint32_t blocks = static_cast<uint32_t>(p.group) / 32;
@@ -136,7 +137,10 @@ TEST(Kernels, RmsnormAgainstF64) {
     Result<Kernel> kernel;
     uint32_t steps, subgroup;
   };
-  Run runs[] = {{rmsnorm(lockstep_caps(), 16, 2), 2, 0}, {rmsnorm(poor_caps(), 16, 1), 3, 1}, {rmsnorm(gpu, 64, 1), 1, 8}, {rmsnorm(gpu, 64, 1), 1, 32}};
+  Run runs[] = {{rmsnorm(lockstep_caps(), 16, 2), 2, 0},
+                {rmsnorm(poor_caps(), 16, 1), 3, 1},
+                {rmsnorm(gpu, 64, 1), 1, 8},
+                {rmsnorm(gpu, 64, 1), 1, 32}};
   for (Run& run : runs) {
     ASSERT_OK(run.kernel);
     y.assign(y.size(), NAN);
@@ -144,7 +148,8 @@ TEST(Kernels, RmsnormAgainstF64) {
     for (uint32_t r = 0; r < rows; ++r) {
       double sq = 0;
       for (uint32_t c = 0; c < cols; ++c) sq += double{x[r * cols + c]} * x[r * cols + c];
-      for (uint32_t c = 0; c < cols; ++c) EXPECT_NEAR(y[r * cols + c], x[r * cols + c] / std::sqrt(sq / cols + 1e-5) * w[c], 1e-6);
+      for (uint32_t c = 0; c < cols; ++c)
+        EXPECT_NEAR(y[r * cols + c], x[r * cols + c] / std::sqrt(sq / cols + 1e-5) * w[c], 1e-6);
     }
   }
 }
@@ -154,7 +159,8 @@ TEST(Kernels, MatvecAgainstF64) {
     for (const auto& [caps, R, KS] : {std::tuple{lockstep_caps(), 8u, 1u}, std::tuple{poor_caps(), 4u, 4u}}) {
       auto kernel = matvec_int8(caps, p, R, KS);
       ASSERT_OK(kernel);
-      const uint32_t groups = 2, ng = 4, K = ng * static_cast<uint32_t>(p.group), blocks = K / 32, words = static_cast<uint32_t>(p.bits);
+      const uint32_t groups = 2, ng = 4, K = ng * static_cast<uint32_t>(p.group), blocks = K / 32,
+                     words = static_cast<uint32_t>(p.bits);
       std::mt19937 rng(5);
       std::vector<uint32_t> codes(groups * blocks * words * R), aq(K / 4);
       std::vector<uint16_t> scales(groups * ng * R);
@@ -169,10 +175,13 @@ TEST(Kernels, MatvecAgainstF64) {
         sums[k / 32] += act[k];
         aq[k / 4] |= uint32_t{static_cast<uint8_t>(act[k])} << (k % 4 * 8);
       }
-      ASSERT_OK(run_kernel(*kernel, {bytes_of(codes), bytes_of(scales), bytes_of(aq), bytes_of(as), bytes_of(sums), bytes_of(y)}, {ng}, groups, 1));
+      ASSERT_OK(run_kernel(*kernel,
+                           {bytes_of(codes), bytes_of(scales), bytes_of(aq), bytes_of(as), bytes_of(sums), bytes_of(y)},
+                           {ng}, groups, 1));
       for (uint32_t r = 0; r < groups * R; ++r) {
         double want = 0;
-        for (uint32_t k = 0; k < K; ++k) {  // byte i of a word, field j: the code of k = 4 j + i among the word's 32 / bits
+        for (uint32_t k = 0; k < K;
+             ++k) {  // byte i of a word, field j: the code of k = 4 j + i among the word's 32 / bits
           const uint32_t blk = k / 32, per_word = 32 / words, w = k % 32 / per_word, j = k % per_word / 4, i = k % 4;
           const uint32_t word = codes[((r / R) * blocks * words + blk * words + w) * R + r % R];
           const int code = static_cast<int>(word >> (8 * i + words * j)) & ((1 << p.bits) - 1);

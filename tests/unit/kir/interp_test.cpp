@@ -6,7 +6,8 @@ namespace {
 
 constexpr uint32_t kLanes = 8;
 
-// One group writes lane's value into workgroup memory and reads a neighbour's; `fence` says whether a barrier stands between.
+// One group writes lane's value into workgroup memory and reads a neighbour's; `fence` says whether a barrier stands
+// between.
 Result<Kernel> neighbour(bool fence) {
   B b("neighbour", kLanes, test_caps());
   Buffer y = buffer("y", u32, Access::write);
@@ -61,7 +62,8 @@ TEST(Races, TwoLanesWriteOneGlobalWord) {
   auto kernel = b.finish();
   ASSERT_OK(kernel);
   std::vector<uint32_t> y_data(kLanes);
-  EXPECT_MENTIONS(error_text(run_kernel(*kernel, {bytes_of(y_data)}, {}, 1)), "race on y[0]: lane 1 writes what lane 0 wrote");
+  EXPECT_MENTIONS(error_text(run_kernel(*kernel, {bytes_of(y_data)}, {}, 1)),
+                  "race on y[0]: lane 1 writes what lane 0 wrote");
   EXPECT_OK(interpret(*kernel, std::vector<InterpBuffer>{bytes_of(y_data)}, {}, 0, 1, {.detect_races = false}));
 }
 
@@ -171,7 +173,8 @@ TEST(Interp, GroupRangesMirrorTheEntry) {
 }
 
 TEST(Interp, FusedMultiplyAddRoundsOnce) {
-  const float a = 1 + 0x1p-12f, c = -(1 + 0x1p-11f);  // a * a = 1 + 2^-11 + 2^-24: the tail is lost when the product rounds
+  const float a = 1 + 0x1p-12f,
+              c = -(1 + 0x1p-11f);  // a * a = 1 + 2^-11 + 2^-24: the tail is lost when the product rounds
   for (bool fused : {true, false}) {
     Caps caps = test_caps();
     caps.fma = fused;

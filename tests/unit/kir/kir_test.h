@@ -32,8 +32,8 @@ InterpBuffer bytes_of(std::vector<T>& v) {
   return {reinterpret_cast<std::byte*>(v.data()), v.size() * sizeof(T)};
 }
 
-inline Status run_kernel(const Kernel& kernel, std::vector<InterpBuffer> buffers, std::vector<uint32_t> dims, uint32_t groups,
-                         uint32_t subgroup = 0) {
+inline Status run_kernel(const Kernel& kernel, std::vector<InterpBuffer> buffers, std::vector<uint32_t> dims,
+                         uint32_t groups, uint32_t subgroup = 0) {
   return interpret(kernel, buffers, dims, 0, groups, {.subgroup = subgroup});
 }
 
@@ -43,15 +43,15 @@ std::string error_text(const Result<T>& r) {
   return r ? std::string() : r.error().message();
 }
 
-#define EXPECT_OK(expr)                                                                       \
-  do {                                                                                        \
-    const auto& expect_ok_ = (expr);                                                          \
-    EXPECT_TRUE(expect_ok_.ok()) << ::tern::kir::error_text(expect_ok_);                      \
+#define EXPECT_OK(expr)                                                  \
+  do {                                                                   \
+    const auto& expect_ok_ = (expr);                                     \
+    EXPECT_TRUE(expect_ok_.ok()) << ::tern::kir::error_text(expect_ok_); \
   } while (0)
-#define ASSERT_OK(expr)                                                                       \
-  do {                                                                                        \
-    const auto& expect_ok_ = (expr);                                                          \
-    ASSERT_TRUE(expect_ok_.ok()) << ::tern::kir::error_text(expect_ok_);                      \
+#define ASSERT_OK(expr)                                                  \
+  do {                                                                   \
+    const auto& expect_ok_ = (expr);                                     \
+    ASSERT_TRUE(expect_ok_.ok()) << ::tern::kir::error_text(expect_ok_); \
   } while (0)
 #define EXPECT_MENTIONS(text, what) EXPECT_NE(std::string(text).find(what), std::string::npos) << (text)
 

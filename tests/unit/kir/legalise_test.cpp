@@ -40,8 +40,9 @@ Reduced reduce_all(const Form& form, uint32_t lanes, const std::vector<float>& x
   caps.lanes = 8;
   B b("reduce", lanes, caps);
   Buffer x = buffer("x", f32), sums = buffer("sums", f32, Access::write), tops = buffer("tops", f32, Access::write),
-         isums = buffer("isums", i32, Access::write), lows = buffer("lows", i32, Access::write), befores = buffer("befores", u32, Access::write),
-         picks = buffer("picks", u32, Access::write), wides = buffer("wides", f64, Access::write);
+         isums = buffer("isums", i32, Access::write), lows = buffer("lows", i32, Access::write),
+         befores = buffer("befores", u32, Access::write), picks = buffer("picks", u32, Access::write),
+         wides = buffer("wides", f64, Access::write);
   V i = group() * lanes + lane(), v = x[i], whole = cast(i32, v);
   sums.store(i, wg_add(v));
   tops.store(i, wg_max(v));
@@ -61,7 +62,9 @@ Reduced reduce_all(const Form& form, uint32_t lanes, const std::vector<float>& x
   std::vector<float> in = x_data;
   r.sum.resize(in.size()), r.top.resize(in.size()), r.isum.resize(in.size()), r.low.resize(in.size());
   r.before.resize(in.size()), r.picked.resize(in.size()), r.wide.resize(in.size());
-  EXPECT_OK(run_kernel(*kernel, {bytes_of(in), bytes_of(r.sum), bytes_of(r.top), bytes_of(r.isum), bytes_of(r.low), bytes_of(r.before), bytes_of(r.picked), bytes_of(r.wide)},
+  EXPECT_OK(run_kernel(*kernel,
+                       {bytes_of(in), bytes_of(r.sum), bytes_of(r.top), bytes_of(r.isum), bytes_of(r.low),
+                        bytes_of(r.before), bytes_of(r.picked), bytes_of(r.wide)},
                        {}, static_cast<uint32_t>(in.size() / lanes), form.run_with));
   return r;
 }
@@ -69,7 +72,8 @@ Reduced reduce_all(const Form& form, uint32_t lanes, const std::vector<float>& x
 TEST(Legalise, WorkgroupReductionsAgreeInEveryForm) {
   for (uint32_t lanes : {32u, 24u, 1u}) {
     std::vector<float> x(lanes * 2);
-    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(static_cast<int>(i * 37 % 101) - 50);  // sums are exact in any order
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = static_cast<float>(static_cast<int>(i * 37 % 101) - 50);  // sums are exact in any order
     Reduced want;
     for (uint32_t g = 0; g < 2; ++g) {
       double sum = 0, top = -1e9, low = 1e9;
@@ -115,7 +119,8 @@ TEST(Legalise, Dot4) {
     codes[i] = i < 2 ? 0x7f7f7f7fu : rng() & 0x7f7f7f7fu;
     acts[i] = i == 0 ? 0x80808080u : i == 1 ? 0x7f7f7f7fu : static_cast<uint32_t>(rng());
     want[i] = -5;
-    for (int k = 0; k < 4; ++k) want[i] += static_cast<int>((codes[i] >> (8 * k)) & 0xff) * static_cast<int8_t>(acts[i] >> (8 * k));
+    for (int k = 0; k < 4; ++k)
+      want[i] += static_cast<int>((codes[i] >> (8 * k)) & 0xff) * static_cast<int8_t>(acts[i] >> (8 * k));
   }
   for (Dot4 dot : {Dot4::none, Dot4::slow, Dot4::fast}) {
     Caps caps = test_caps();
@@ -136,7 +141,8 @@ TEST(Legalise, HighProductWithAndWithout64Bits) {
   std::mt19937 rng(3);
   std::vector<uint32_t> x(64), w(64), want(64);
   for (size_t i = 0; i < 64; ++i) {
-    x[i] = i < 2 ? 0xffffffffu : static_cast<uint32_t>(rng()), w[i] = i == 0 ? 0xffffffffu : static_cast<uint32_t>(rng());
+    x[i] = i < 2 ? 0xffffffffu : static_cast<uint32_t>(rng()),
+    w[i] = i == 0 ? 0xffffffffu : static_cast<uint32_t>(rng());
     want[i] = static_cast<uint32_t>(uint64_t{x[i]} * w[i] >> 32);
   }
   for (bool wide : {true, false}) {
@@ -157,7 +163,7 @@ TEST(Legalise, HighProductWithAndWithout64Bits) {
 
 struct Storage {
   Type type;
-  std::vector<uint8_t> bytes;           // four elements
+  std::vector<uint8_t> bytes;  // four elements
   std::vector<double> values;
 };
 
@@ -194,7 +200,8 @@ TEST(Legalise, SmallElementsLoadAlike) {
         std::vector<uint8_t> in = s.bytes;
         std::vector<double> out(4);
         ASSERT_OK(run_kernel(*kernel, {bytes_of(in), bytes_of(out)}, {static_cast<uint32_t>(4 / width)}, 1));
-        EXPECT_EQ(out, s.values) << type_name(s.type) << " " << width << " wide, native " << native << "\n" << print(*kernel);
+        EXPECT_EQ(out, s.values) << type_name(s.type) << " " << width << " wide, native " << native << "\n"
+                                 << print(*kernel);
       }
     }
   }
@@ -218,14 +225,16 @@ TEST(Legalise, SmallElementsStoreAlike) {
         });
         auto kernel = b.finish();
         if (width == 1 && !native) {
-          EXPECT_MENTIONS(error_text(kernel), type_bytes(s.type) == 2 ? "no 16-bit loads and stores" : "no 8-bit loads and stores");
+          EXPECT_MENTIONS(error_text(kernel),
+                          type_bytes(s.type) == 2 ? "no 16-bit loads and stores" : "no 8-bit loads and stores");
           continue;
         }
         ASSERT_OK(kernel);
         std::vector<double> in = s.values;
         std::vector<uint8_t> out(s.bytes.size());
         ASSERT_OK(run_kernel(*kernel, {bytes_of(in), bytes_of(out)}, {static_cast<uint32_t>(4 / width)}, 1));
-        EXPECT_EQ(out, s.bytes) << type_name(s.type) << " " << width << " wide, native " << native << "\n" << print(*kernel);
+        EXPECT_EQ(out, s.bytes) << type_name(s.type) << " " << width << " wide, native " << native << "\n"
+                                << print(*kernel);
       }
     }
   }
@@ -233,7 +242,8 @@ TEST(Legalise, SmallElementsStoreAlike) {
 
 TEST(Legalise, RoundingTo16Bits) {
   // Halfway cases go to the even neighbour; NaN stays NaN.
-  const std::vector<float> x = {1 + 0x1p-11f, 1 + 3 * 0x1p-11f, 1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 65520.f, -0x1p-25f, 3.4e38f, std::nanf("")};
+  const std::vector<float> x = {1 + 0x1p-11f, 1 + 3 * 0x1p-11f, 1 + 0x1p-8f, 1 + 3 * 0x1p-8f,
+                                65520.f,      -0x1p-25f,        3.4e38f,     std::nanf("")};
   const std::vector<uint32_t> half = {0x3c00, 0x3c02, 0x3c04, 0x3c0c, 0x7c00, 0x8000, 0x7c00, 0x7e00};
   const std::vector<uint32_t> brain = {0x3f80, 0x3f80, 0x3f80, 0x3f82, 0x4780, 0xb300, 0x7f80, 0x7fc0};
   B b("round", 8, test_caps());

@@ -1,10 +1,11 @@
 // What the verifier refuses, with the reason; uniformity in both strengths; the serial form; the builder's own errors.
+#include "kir/verify.h"
+
 #include <cmath>
 
 #include "kir/print.h"
 #include "kir/serial.h"
 #include "kir/uniformity.h"
-#include "kir/verify.h"
 #include "kir_test.h"
 
 namespace tern::kir {
@@ -19,7 +20,8 @@ std::string built(const Caps& caps, uint32_t lanes, F&& body) {
 
 TEST(Verify, BarriersUnderVaryingControlAreRefused) {
   const auto body = [] { If(lane() < 2, [] { barrier(); }); };
-  EXPECT_MENTIONS(built(test_caps(), 4, body), "stands under control that differs between lanes (kernel probe, node 4 (barrier))");
+  EXPECT_MENTIONS(built(test_caps(), 4, body),
+                  "stands under control that differs between lanes (kernel probe, node 4 (barrier))");
   EXPECT_MENTIONS(built(lockstep_caps(), 4, body), "differs between lanes");
   EXPECT_EQ(built(test_caps(), 4, [] { If(group() < 2, [] { barrier(); }); }), "");
   // Through a variable that only some lanes set, and round a loop.
@@ -39,7 +41,8 @@ TEST(Verify, LoopBoundsAreUniform) {
     Buffer y = buffer("y", u32, Access::write);
     For(0, lane(), [&](V i) { y.store(lane() * 8 + i, i); });
   };
-  EXPECT_MENTIONS(built(lockstep_caps(), 8, lanes_bound), "has a bound that differs between lanes (kernel probe, node 2 (loop))");
+  EXPECT_MENTIONS(built(lockstep_caps(), 8, lanes_bound),
+                  "has a bound that differs between lanes (kernel probe, node 2 (loop))");
   // A bound read at a uniform place: proved on a lockstep device, and elsewhere only where nobody writes.
   for (Access access : {Access::read, Access::update}) {
     const auto loaded_bound = [&] {
@@ -114,7 +117,8 @@ TEST(Verify, WhatTheCapsLack) {
   EXPECT_EQ(built(caps, 4, store_of(f32)), "");
   EXPECT_MENTIONS(built(caps, 512, store_of(f32)), "512 lanes; the device takes 1 to 256");
   caps.workgroup_bytes = 64;
-  EXPECT_MENTIONS(built(caps, 32, [] { wg_broadcast(lane(), 3), shared("s", f32, 17).store(0, 1.f); }), "bytes of workgroup memory; the device has 64");
+  EXPECT_MENTIONS(built(caps, 32, [] { wg_broadcast(lane(), 3), shared("s", f32, 17).store(0, 1.f); }),
+                  "bytes of workgroup memory; the device has 64");
   caps.max_bindings = 1;
   EXPECT_MENTIONS(built(caps, 4, store_of(f32)), "2 bindings; the device takes 1");
   EXPECT_MENTIONS(built(test_caps(), 4,
@@ -155,7 +159,8 @@ TEST(Verify, ScopesAndAccess) {
                           y.store(lane(), y[lane()]);
                         }),
                   "loads from y, which is bound for writing");
-  EXPECT_MENTIONS(built(test_caps(), 4, [] { buffer("x", f32).store(lane(), 1.f); }), "store to x, which is bound for reading");
+  EXPECT_MENTIONS(built(test_caps(), 4, [] { buffer("x", f32).store(lane(), 1.f); }),
+                  "store to x, which is bound for reading");
 }
 
 TEST(Builder, TheFirstErrorSticksAndNamesTheCure) {
@@ -170,8 +175,14 @@ TEST(Builder, TheFirstErrorSticksAndNamesTheCure) {
   EXPECT_MENTIONS(built(test_caps(), 4, [] { V(0.5f) + lane(); }), "the host number 0.500000 is no u32");
   EXPECT_MENTIONS(built(test_caps(), 4, [] { sqrt(lane()); }), "sqrt of u32; it takes f32 or f64");
   EXPECT_MENTIONS(built(test_caps(), 4, [] { lane() + V(); }), "a value that was never set");
-  EXPECT_MENTIONS(built(test_caps(), 4, [] { Var v; v.set(1); }), "never made");
-  EXPECT_MENTIONS(built(test_caps(), 4, [] { buffer("x", u8, read, {.width = 2}); }), "u8 elements are not read 2 at once");
+  EXPECT_MENTIONS(built(test_caps(), 4,
+                        [] {
+                          Var v;
+                          v.set(1);
+                        }),
+                  "never made");
+  EXPECT_MENTIONS(built(test_caps(), 4, [] { buffer("x", u8, read, {.width = 2}); }),
+                  "u8 elements are not read 2 at once");
   EXPECT_MENTIONS(built(test_caps(), 4, [] { buffer("x", f32), buffer("x", f32); }), "two buffers are called x");
 }
 
@@ -199,7 +210,7 @@ TEST(Builder, FoldsOnlyWhatKeepsEveryBit) {
   EXPECT_TRUE(same(v * 1.f, v));
   EXPECT_TRUE(same(v - 0.f, v));
   EXPECT_TRUE(same(v + -0.f, v));
-  EXPECT_FALSE(same(v + 0.f, v));  // -0 would become +0
+  EXPECT_FALSE(same(v + 0.f, v));                                 // -0 would become +0
   EXPECT_FALSE(same(v * 0.f, V(B::current().constant(f32, 0))));  // NaN would vanish
   EXPECT_TRUE(same(v / 4.f, v * 0.25f));
   EXPECT_FALSE(same(v / 3.f, v * (1 / 3.f)));
@@ -216,7 +227,7 @@ TEST(Builder, FoldsOnlyWhatKeepsEveryBit) {
   EXPECT_FALSE(same(i < 15, B::current().constant(b1, 1)));
   EXPECT_TRUE(same(constant(i32, -7) / 2, B::current().constant(i32, static_cast<uint32_t>(-3))));
   EXPECT_TRUE(same(cast(i32, constant(f32, 1e20)), B::current().constant(i32, 0x7fffffff)));
-  EXPECT_TRUE(same(x[i], v));     // nobody writes x
+  EXPECT_TRUE(same(x[i], v));  // nobody writes x
   EXPECT_TRUE(same(i * n + 1, i * n + 1));
   y.store(lane(), v);
   EXPECT_OK(b.finish());
@@ -245,7 +256,8 @@ TEST(Builder, DeadValuesLeaveNoTrace) {
 Result<Kernel> everything() {
   B b("everything", 16, lockstep_caps());
   b.node_budget(1000);
-  Buffer x = buffer("x", u32, read, {.width = 4}), h = buffer("h", f16), y = buffer("y", f32, Access::update, {.width = 2, .streaming = true});
+  Buffer x = buffer("x", u32, read, {.width = 4}), h = buffer("h", f16),
+         y = buffer("y", f32, Access::update, {.width = 2, .streaming = true});
   Shared s = shared("s", f32, 16);
   Var acc = var(0.f);
   For(0, dim("n"), [&](V i) {
@@ -313,10 +325,11 @@ TEST(Serial, FirstBytesAreFixed) {
   buffer("y", u32, Access::write).store(0, 7);
   auto k = b.finish();
   ASSERT_OK(k);
-  const std::vector<int> want = {'k', 'i', 'r', '\n', 1, 1, 'k', 1, 0, 0x90, 3,  // version, name, lanes, subgroup, budget 400
-                                 1, 1, 'y', 3, 1, 1, 0,                          // binding y: u32, 1 wide, write
-                                 1, 0, 3, 1, 0, 0,                               // one view; no dims, no arrays
-                                 3, 0, 3, 1, 0, 0, 0, 3, 1, 7, 0, 39, 0, 1, 1, 2, 0, 0, 1, 1, 2};
+  const std::vector<int> want = {
+      'k', 'i', 'r', '\n', 1, 1, 'k', 1, 0, 0x90, 3,  // version, name, lanes, subgroup, budget 400
+      1,   1,   'y', 3,    1, 1, 0,                   // binding y: u32, 1 wide, write
+      1,   0,   3,   1,    0, 0,                      // one view; no dims, no arrays
+      3,   0,   3,   1,    0, 0, 0,   3, 1, 7,    0, 39, 0, 1, 1, 2, 0, 0, 1, 1, 2};
   std::vector<int> got;
   for (std::byte v : serialize(*k)) got.push_back(static_cast<int>(v));
   EXPECT_EQ(got, want);
