@@ -1,4 +1,5 @@
-// A model on disk: its weights, its metadata and a listing of both. Made by an importer, read by model families and programs.
+// A model on disk: its weights, its metadata and a listing of both. Made by an importer, read by model families and
+// programs.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace tern {
 
-// What a file may ask for before it is refused with Code::limit. The defaults hold every published model many times over.
+// What a file may ask for before it is refused with Code::limit. The defaults hold every published model many times
+// over.
 struct FileLimits {
   uint64_t header_bytes = 256u << 20;  // keys and tensor table together; at most this much memory is taken for them
   uint64_t string_bytes = 32u << 20;   // of one string value
@@ -41,9 +43,9 @@ struct ListedKey {
 
 // Immutable after opening; all methods are thread-safe.
 //
-// weights() holds the tensors whose type this build can run; find() gives null for the others. The header's contents are copied
-// when the file is opened; tensor data is read through a mapping, so a file must not be shortened while its weights are packed
-// (planes() looks first and says so if it already was).
+// weights() holds the tensors whose type this build can run; find() gives null for the others. The header's contents
+// are copied when the file is opened; tensor data is read through a mapping, so a file must not be shortened while its
+// weights are packed (planes() looks first and says so if it already was).
 class ModelFile : public WeightSource {
  public:
   virtual const Metadata& metadata() const = 0;
@@ -57,8 +59,8 @@ class ModelFile : public WeightSource {
   virtual std::vector<ListedKey> list_keys(size_t max_text = 200) const = 0;
 };
 
-// Opens a model of any container this build reads; a split model by any of its parts. Errors name the file, the key or tensor
-// and the byte offset.
+// Opens a model of any container this build reads; a split model by any of its parts. Errors name the file, the key or
+// tensor and the byte offset.
 Result<std::unique_ptr<ModelFile>> open_model_file(const std::string& path, const FileLimits& limits = {});
 
 // The byte offset an importer's error points at ("... @0x1f40"), or nothing.

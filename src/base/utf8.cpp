@@ -39,13 +39,17 @@ void append_escaped(std::string& out, std::string_view piece) {
   static constexpr char kHex[] = "0123456789abcdef";
   const uint8_t c = at(piece, 0);
   const bool c1 = piece.size() == 2 && c == 0xC2 && at(piece, 1) < 0xA0;
-  if (c == '\n') out += "\\n";
-  else if (c == '\t') out += "\\t";
-  else if (c == '"' || c == '\\') (out += '\\') += static_cast<char>(c);
+  if (c == '\n')
+    out += "\\n";
+  else if (c == '\t')
+    out += "\\t";
+  else if (c == '"' || c == '\\')
+    (out += '\\') += static_cast<char>(c);
   else if (c < 0x20 || c == 0x7F || c1) {
     const uint8_t code = c1 ? at(piece, 1) : c;
     ((out += "\\x") += kHex[code >> 4]) += kHex[code & 15];
-  } else out += piece;
+  } else
+    out += piece;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What the format files share: finding a block, halves in bytes, and checks of values to be encoded.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -21,7 +22,20 @@ T load(const std::byte* at) {
   std::memcpy(&value, at, sizeof(T));
   return value;
 }
-inline float load_half(const std::byte* at) { return f16_to_f32(load<uint16_t>(at)); }
+
+// Inline and without branches, so that whole tensors convert at vector speed; equal to f16_to_f32 for all 65,536 codes
+// (tested). No subnormal f32 takes part: threads may run with subnormals flushed to zero.
+inline float widen_half(uint16_t half) {
+  const uint32_t magnitude = half & 0x7fffu;
+  const uint32_t is_special = 0u - static_cast<uint32_t>(magnitude > 0x7bffu),
+                 is_small = 0u - static_cast<uint32_t>(magnitude < 0x0400u);
+  const uint32_t normal =
+      (magnitude << 13) + 0x38000000u + (is_special & 0x38000000u);  // infinity and NaN get the top exponent
+  const uint32_t subnormal = std::bit_cast<uint32_t>(static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f);
+  const uint32_t bits = (normal & ~is_small) | (subnormal & is_small);
+  return std::bit_cast<float>(bits | (static_cast<uint32_t>(half & 0x8000u) << 16));
+}
+inline float load_half(const std::byte* at) { return widen_half(load<uint16_t>(at)); }
 
 inline void store_half(std::byte* at, float value) {
   const uint16_t bits = f32_to_f16(value);
@@ -40,11 +54,12 @@ inline void split_nibbles(const std::byte* packed, uint8_t* codes) {
 
 inline Status check_block(std::string_view format, std::span<const float> values, size_t want) {
   if (values.size() != want)
-    return make_error(Code::invalid, std::string(format) + " encodes blocks of " + std::to_string(want) + " values, got " +
-                                         std::to_string(values.size()));
+    return make_error(Code::invalid, std::string(format) + " encodes blocks of " + std::to_string(want) +
+                                         " values, got " + std::to_string(values.size()));
   for (size_t i = 0; i < want; ++i)
     if (!std::isfinite(values[i]))
-      return make_error(Code::invalid, std::string(format) + " cannot hold value " + std::to_string(i) + " of the block: not finite");
+      return make_error(Code::invalid,
+                        std::string(format) + " cannot hold value " + std::to_string(i) + " of the block: not finite");
   return ok();
 }
 

@@ -7,7 +7,9 @@
 namespace tern {
 
 // One container so far; the next one (safetensors, ONNX) is told by the first bytes.
-Result<std::unique_ptr<ModelFile>> open_model_file(const std::string& path, const FileLimits& limits) { return open_gguf(path, limits); }
+Result<std::unique_ptr<ModelFile>> open_model_file(const std::string& path, const FileLimits& limits) {
+  return open_gguf(path, limits);
+}
 
 std::optional<uint64_t> error_offset(const Error& error) {
   constexpr std::string_view kMark = "@0x";

@@ -1,4 +1,5 @@
-// Fuzz target of the GGUF header: whatever the bytes are, parsing ends with a header that keeps its promises, or an error.
+// Fuzz target of the GGUF header: whatever the bytes are, parsing ends with a header that keeps its promises, or an
+// error.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -19,8 +20,10 @@ void check_tensors(const tern::gguf::Header& header) {
   std::vector<std::pair<uint64_t, uint64_t>> extents;
   for (const auto& tensor : header.tensors) {
     want(tensor.type != nullptr, "a tensor has a type");
-    want(tensor.offset % header.alignment == 0 && tensor.offset >= header.data_offset, "data is aligned and behind the header");
-    want(tensor.bytes > 0 && tensor.offset <= header.file_bytes && tensor.bytes <= header.file_bytes - tensor.offset, "data lies in the file");
+    want(tensor.offset % header.alignment == 0 && tensor.offset >= header.data_offset,
+         "data is aligned and behind the header");
+    want(tensor.bytes > 0 && tensor.offset <= header.file_bytes && tensor.bytes <= header.file_bytes - tensor.offset,
+         "data lies in the file");
     want(!tensor.shape.empty() && tensor.shape.size() <= 4, "one to four dimensions");
     extents.emplace_back(tensor.offset, tensor.bytes);
   }

@@ -1,5 +1,5 @@
-// Runs a libFuzzer target without libFuzzer: seeded mutations of a corpus, built by any compiler, bounded by time or count.
-// Input number i depends on the seed and i alone, so that "--seed S --only i" brings a failure back.
+// Runs a libFuzzer target without libFuzzer: seeded mutations of a corpus, built by any compiler, bounded by time or
+// count. Input number i depends on the seed and i alone, so that "--seed S --only i" brings a failure back.
 //
 //   fuzz_gguf CORPUS... [--seed S] [--seconds T] [--runs N] [--only I] [--write FILE]
 #include <algorithm>
@@ -28,8 +28,11 @@ uint64_t current_seed, current_run;
 bool in_corpus;
 
 void tell_where() {
-  if (in_corpus) std::fprintf(stderr, "fuzz: failed on corpus file %llu\n", static_cast<unsigned long long>(current_run));
-  else std::fprintf(stderr, "fuzz: failed with --seed %llu --only %llu\n", static_cast<unsigned long long>(current_seed), static_cast<unsigned long long>(current_run));
+  if (in_corpus)
+    std::fprintf(stderr, "fuzz: failed on corpus file %llu\n", static_cast<unsigned long long>(current_run));
+  else
+    std::fprintf(stderr, "fuzz: failed with --seed %llu --only %llu\n", static_cast<unsigned long long>(current_seed),
+                 static_cast<unsigned long long>(current_run));
 }
 void on_signal(int number) {
   tell_where();
@@ -54,8 +57,13 @@ class Random {  // splitmix64
 
 // Numbers at which size arithmetic breaks, and sizes that just fit this input.
 uint64_t interesting(Random& random, size_t size) {
-  const uint64_t kValues[] = {0, 1, 2, 3, 7, 8, 12, 13, 31, 32, 33, 64, 255, 256, 65535, 65536, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000,
-                              1ULL << 59, 1ULL << 60, 1ULL << 61, 1ULL << 62, 0x7fffffffffffffff, 1ULL << 63, ~0ULL, ~0ULL - 31, size, size - 1, size + 1, size / 2};
+  const uint64_t kValues[] = {0,          1,          2,          3,          7,
+                              8,          12,         13,         31,         32,
+                              33,         64,         255,        256,        65535,
+                              65536,      0x7fffffff, 0x80000000, 0xffffffff, 0x100000000,
+                              1ULL << 59, 1ULL << 60, 1ULL << 61, 1ULL << 62, 0x7fffffffffffffff,
+                              1ULL << 63, ~0ULL,      ~0ULL - 31, size,       size - 1,
+                              size + 1,   size / 2};
   return kValues[random.below(std::size(kValues))];
 }
 
@@ -147,12 +155,18 @@ bool parse(int argc, char** argv, Options& options) {
       continue;
     }
     if (++i == argc) return false;
-    if (arg == "--seed") options.seed = std::strtoull(argv[i], nullptr, 10);
-    else if (arg == "--runs") options.runs = std::strtoull(argv[i], nullptr, 10);
-    else if (arg == "--seconds") options.seconds = std::strtod(argv[i], nullptr);
-    else if (arg == "--only") options.only = std::strtoll(argv[i], nullptr, 10);
-    else if (arg == "--write") options.write = argv[i];
-    else return false;
+    if (arg == "--seed")
+      options.seed = std::strtoull(argv[i], nullptr, 10);
+    else if (arg == "--runs")
+      options.runs = std::strtoull(argv[i], nullptr, 10);
+    else if (arg == "--seconds")
+      options.seconds = std::strtod(argv[i], nullptr);
+    else if (arg == "--only")
+      options.only = std::strtoll(argv[i], nullptr, 10);
+    else if (arg == "--write")
+      options.write = argv[i];
+    else
+      return false;
   }
   return !options.folders.empty();
 }
@@ -162,7 +176,8 @@ bool parse(int argc, char** argv, Options& options) {
 int main(int argc, char** argv) {
   Options options;
   if (!parse(argc, argv, options)) {
-    std::fprintf(stderr, "usage: %s CORPUS... [--seed S] [--seconds T] [--runs N] [--only I] [--write FILE]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s CORPUS... [--seed S] [--seconds T] [--runs N] [--only I] [--write FILE]\n",
+                 argv[0]);
     return 1;
   }
   const std::vector<Input> corpus = read_corpus(options.folders);
@@ -170,7 +185,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "fuzz: no corpus\n");
     return 1;
   }
-  if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(tell_where);
+  if (__sanitizer_set_death_callback != nullptr)
+    __sanitizer_set_death_callback(tell_where);
   else
     for (int number : {SIGABRT, SIGSEGV, SIGFPE, SIGBUS}) std::signal(number, on_signal);
   current_seed = options.seed;
@@ -178,7 +194,8 @@ int main(int argc, char** argv) {
     current_run = static_cast<uint64_t>(options.only);
     const Input input = make_input(options.seed, current_run, corpus);
     if (!options.write.empty())
-      std::ofstream(options.write, std::ios::binary).write(reinterpret_cast<const char*>(input.data()), static_cast<std::streamsize>(input.size()));
+      std::ofstream(options.write, std::ios::binary)
+          .write(reinterpret_cast<const char*>(input.data()), static_cast<std::streamsize>(input.size()));
     run_input(input);
     return 0;
   }
@@ -187,10 +204,13 @@ int main(int argc, char** argv) {
   in_corpus = false;
   const auto start = std::chrono::steady_clock::now();
   for (current_run = 0; current_run < options.runs; ++current_run) {
-    if (current_run % 64 == 0 && std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > options.seconds) break;
+    if (current_run % 64 == 0 &&
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > options.seconds)
+      break;
     run_input(make_input(options.seed, current_run, corpus));
   }
-  std::printf("fuzz: %llu inputs of %zu corpus files, seed %llu, none failed\n", static_cast<unsigned long long>(current_run), corpus.size(),
+  std::printf("fuzz: %llu inputs of %zu corpus files, seed %llu, none failed\n",
+              static_cast<unsigned long long>(current_run), corpus.size(),
               static_cast<unsigned long long>(options.seed));
   return 0;
 }

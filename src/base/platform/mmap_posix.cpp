@@ -1,5 +1,3 @@
-#include "base/mmap.h"
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -9,6 +7,8 @@
 #include <cerrno>
 #include <limits>
 #include <system_error>
+
+#include "base/mmap.h"
 
 namespace tern {
 namespace {
@@ -26,7 +26,7 @@ Result<std::unique_ptr<MappedFile>> MappedFile::open(const std::string& path) {
   do fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   while (fd < 0 && errno == EINTR);
   if (fd < 0) return system_error(path, "open", errno);
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd, &info) != 0) {
     const int number = errno;
     ::close(fd);
@@ -77,7 +77,7 @@ Status MappedFile::read(uint64_t at, std::span<std::byte> out) const {
 }
 
 Status MappedFile::still_whole() const {
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd_, &info) != 0) return system_error(path_, "examine", errno);
   if (static_cast<uint64_t>(info.st_size) >= size_) return ok();
   Error error = make_error(Code::io, path_ + " was shortened while in use: " + std::to_string(info.st_size) +
@@ -89,7 +89,8 @@ Status MappedFile::still_whole() const {
 
 void MappedFile::drop(uint64_t first, uint64_t count) const {
   if (first >= size_ || count == 0) return;
-  // Both ends round down: the page at the end may hold bytes that are still to be read, the one at the start was behind us.
+  // Both ends round down: the page at the end may hold bytes that are still to be read, the one at the start was behind
+  // us.
   static const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   const uint64_t end_byte = first + std::min<uint64_t>(count, size_ - first);
   const uint64_t begin = first / page * page;

@@ -26,8 +26,21 @@ constexpr FileId kIds[] = {{"gguf", 30}};
 }  // namespace
 
 extern const Format kFormat_bf16;
-const Format kFormat_bf16 = {.name = "bf16", .block = {1, 1}, .bytes = 2, .cls = CodeClass::flt, .bits = 16, .zero = 0, .group = 1,
-                             .scale = DType::f32, .has_outer = false, .table = {}, .decode = decode, .split = nullptr,
-                             .decode_run = decode_run, .split_run = nullptr, .encode = encode, .ids = kIds};
+const Format kFormat_bf16 = {.name = "bf16",
+                             .block = {1, 1},
+                             .bytes = 2,
+                             .cls = CodeClass::flt,
+                             .bits = 16,
+                             .zero = 0,
+                             .group = 1,
+                             .scale = DType::f32,
+                             .has_outer = false,
+                             .table = {},
+                             .decode = decode,
+                             .split = nullptr,
+                             .decode_run = decode_run,
+                             .split_run = nullptr,
+                             .encode = encode,
+                             .ids = kIds};
 
 }  // namespace tern

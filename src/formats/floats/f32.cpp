@@ -19,8 +19,21 @@ constexpr FileId kIds[] = {{"gguf", 0}};
 }  // namespace
 
 extern const Format kFormat_f32;
-const Format kFormat_f32 = {.name = "f32", .block = {1, 1}, .bytes = 4, .cls = CodeClass::flt, .bits = 32, .zero = 0, .group = 1,
-                            .scale = DType::f32, .has_outer = false, .table = {}, .decode = decode, .split = nullptr,
-                            .decode_run = decode_run, .split_run = nullptr, .encode = encode, .ids = kIds};
+const Format kFormat_f32 = {.name = "f32",
+                            .block = {1, 1},
+                            .bytes = 4,
+                            .cls = CodeClass::flt,
+                            .bits = 32,
+                            .zero = 0,
+                            .group = 1,
+                            .scale = DType::f32,
+                            .has_outer = false,
+                            .table = {},
+                            .decode = decode,
+                            .split = nullptr,
+                            .decode_run = decode_run,
+                            .split_run = nullptr,
+                            .encode = encode,
+                            .ids = kIds};
 
 }  // namespace tern

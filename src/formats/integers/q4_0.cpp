@@ -1,5 +1,5 @@
-// Q4_0: 32 values in 18 bytes: half d, qs[16]. Value j is (code - 8) * d; codes 0..15 in the low nibbles, 16..31 in the high ones.
-// Layout and rounding rule: ggml's published block formats (ggml-common.h).
+// Q4_0: 32 values in 18 bytes: half d, qs[16]. Value j is (code - 8) * d; codes 0..15 in the low nibbles, 16..31 in the
+// high ones. Layout and rounding rule: ggml's published block formats (ggml-common.h).
 #include <algorithm>
 
 #include "formats/block.h"
@@ -16,7 +16,9 @@ void decode_block(const std::byte* block, float* out) {
   for (uint32_t j = 0; j < kElements; ++j) out[j] = static_cast<float>(static_cast<int>(codes[j]) - 8) * d;
 }
 constexpr auto decode_run = formats::decode_each<decode_block, kBytes, kElements>;
-void decode(const Planes& planes, int64_t block, float* out) { decode_block(formats::block_at(planes, block, kBytes), out); }
+void decode(const Planes& planes, int64_t block, float* out) {
+  decode_block(formats::block_at(planes, block, kBytes), out);
+}
 
 void split_run(const Planes& planes, int64_t block, int64_t blocks, uint8_t* codes, float* scales, float*) {
   const std::byte* at = formats::block_at(planes, block, kBytes);
@@ -55,8 +57,21 @@ constexpr FileId kIds[] = {{"gguf", 2}};
 }  // namespace
 
 extern const Format kFormat_q4_0;
-const Format kFormat_q4_0 = {.name = "q4_0", .block = {1, kElements}, .bytes = kBytes, .cls = CodeClass::packed, .bits = 4, .zero = 8,
-                             .group = kElements, .scale = DType::f16, .has_outer = false, .table = {}, .decode = decode, .split = split,
-                             .decode_run = decode_run, .split_run = split_run, .encode = encode, .ids = kIds};
+const Format kFormat_q4_0 = {.name = "q4_0",
+                             .block = {1, kElements},
+                             .bytes = kBytes,
+                             .cls = CodeClass::packed,
+                             .bits = 4,
+                             .zero = 8,
+                             .group = kElements,
+                             .scale = DType::f16,
+                             .has_outer = false,
+                             .table = {},
+                             .decode = decode,
+                             .split = split,
+                             .decode_run = decode_run,
+                             .split_run = split_run,
+                             .encode = encode,
+                             .ids = kIds};
 
 }  // namespace tern

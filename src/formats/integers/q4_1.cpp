@@ -1,5 +1,5 @@
-// Q4_1: 32 values in 20 bytes: half d, half m, qs[16]. Value j is code * d + m; codes 0..15 in the low nibbles, 16..31 in the high.
-// Layout and rounding rule: ggml's published block formats (ggml-common.h).
+// Q4_1: 32 values in 20 bytes: half d, half m, qs[16]. Value j is code * d + m; codes 0..15 in the low nibbles, 16..31
+// in the high. Layout and rounding rule: ggml's published block formats (ggml-common.h).
 #include <algorithm>
 
 #include "formats/block.h"
@@ -16,7 +16,9 @@ void decode_block(const std::byte* block, float* out) {
   for (uint32_t j = 0; j < kElements; ++j) out[j] = static_cast<float>(codes[j]) * d + m;  // the product is exact
 }
 constexpr auto decode_run = formats::decode_each<decode_block, kBytes, kElements>;
-void decode(const Planes& planes, int64_t block, float* out) { decode_block(formats::block_at(planes, block, kBytes), out); }
+void decode(const Planes& planes, int64_t block, float* out) {
+  decode_block(formats::block_at(planes, block, kBytes), out);
+}
 
 void split_run(const Planes& planes, int64_t block, int64_t blocks, uint8_t* codes, float* scales, float* mins) {
   const std::byte* at = formats::block_at(planes, block, kBytes);
@@ -56,8 +58,21 @@ constexpr FileId kIds[] = {{"gguf", 3}};
 }  // namespace
 
 extern const Format kFormat_q4_1;
-const Format kFormat_q4_1 = {.name = "q4_1", .block = {1, kElements}, .bytes = kBytes, .cls = CodeClass::packed_min, .bits = 4, .zero = 0,
-                             .group = kElements, .scale = DType::f16, .has_outer = false, .table = {}, .decode = decode, .split = split,
-                             .decode_run = decode_run, .split_run = split_run, .encode = encode, .ids = kIds};
+const Format kFormat_q4_1 = {.name = "q4_1",
+                             .block = {1, kElements},
+                             .bytes = kBytes,
+                             .cls = CodeClass::packed_min,
+                             .bits = 4,
+                             .zero = 0,
+                             .group = kElements,
+                             .scale = DType::f16,
+                             .has_outer = false,
+                             .table = {},
+                             .decode = decode,
+                             .split = split,
+                             .decode_run = decode_run,
+                             .split_run = split_run,
+                             .encode = encode,
+                             .ids = kIds};
 
 }  // namespace tern

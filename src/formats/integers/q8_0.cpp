@@ -1,5 +1,5 @@
-// Q8_0: 32 values in 34 bytes: half d, s8 q[32]. Value j is q[j] * d. Codes are unsigned in tern: code = q + 128, zero 128.
-// Layout and rounding rule: ggml's published block formats (ggml-common.h).
+// Q8_0: 32 values in 34 bytes: half d, s8 q[32]. Value j is q[j] * d. Codes are unsigned in tern: code = q + 128, zero
+// 128. Layout and rounding rule: ggml's published block formats (ggml-common.h).
 #include <algorithm>
 
 #include "formats/block.h"
@@ -16,7 +16,9 @@ void decode_block(const std::byte* block, float* out) {
   for (uint32_t j = 0; j < kElements; ++j) out[j] = static_cast<float>(q[j]) * d;
 }
 constexpr auto decode_run = formats::decode_each<decode_block, kBytes, kElements>;
-void decode(const Planes& planes, int64_t block, float* out) { decode_block(formats::block_at(planes, block, kBytes), out); }
+void decode(const Planes& planes, int64_t block, float* out) {
+  decode_block(formats::block_at(planes, block, kBytes), out);
+}
 
 void split_run(const Planes& planes, int64_t block, int64_t blocks, uint8_t* codes, float* scales, float*) {
   const std::byte* at = formats::block_at(planes, block, kBytes);
@@ -43,7 +45,8 @@ Status encode(std::span<const float> values, const float*, std::byte* out) {
   const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
   formats::store_half(out, d);
   for (uint32_t j = 0; j < kElements; ++j)
-    out[2 + j] = static_cast<std::byte>(static_cast<int8_t>(std::clamp(std::round(values[j] * inverse), -128.0f, 127.0f)));
+    out[2 + j] =
+        static_cast<std::byte>(static_cast<int8_t>(std::clamp(std::round(values[j] * inverse), -128.0f, 127.0f)));
   return ok();
 }
 
@@ -52,8 +55,21 @@ constexpr FileId kIds[] = {{"gguf", 8}};
 }  // namespace
 
 extern const Format kFormat_q8_0;
-const Format kFormat_q8_0 = {.name = "q8_0", .block = {1, kElements}, .bytes = kBytes, .cls = CodeClass::packed, .bits = 8, .zero = 128,
-                             .group = kElements, .scale = DType::f16, .has_outer = false, .table = {}, .decode = decode, .split = split,
-                             .decode_run = decode_run, .split_run = split_run, .encode = encode, .ids = kIds};
+const Format kFormat_q8_0 = {.name = "q8_0",
+                             .block = {1, kElements},
+                             .bytes = kBytes,
+                             .cls = CodeClass::packed,
+                             .bits = 8,
+                             .zero = 128,
+                             .group = kElements,
+                             .scale = DType::f16,
+                             .has_outer = false,
+                             .table = {},
+                             .decode = decode,
+                             .split = split,
+                             .decode_run = decode_run,
+                             .split_run = split_run,
+                             .encode = encode,
+                             .ids = kIds};
 
 }  // namespace tern

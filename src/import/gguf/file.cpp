@@ -8,7 +8,8 @@
 namespace tern::gguf {
 namespace {
 
-// Types that tern has: plain dtypes by name, block formats by id. Both must agree in name and size with the file's reading.
+// Types that tern has: plain dtypes by name, block formats by id. Both must agree in name and size with the file's
+// reading.
 std::optional<TensorType> tern_type(const Tensor& tensor) {
   TensorType type;
   for (int64_t extent : tensor.shape) type.shape.emplace_back(extent);
@@ -17,7 +18,8 @@ std::optional<TensorType> tern_type(const Tensor& tensor) {
     return type;
   }
   const Format* format = format_by_file_id("gguf", tensor.type_id);
-  if (format == nullptr || format->name != tensor.type->name || format->bytes != tensor.type->bytes) return std::nullopt;
+  if (format == nullptr || format->name != tensor.type->name || format->bytes != tensor.type->bytes)
+    return std::nullopt;
   type.format = format;
   return type;
 }
@@ -41,7 +43,8 @@ GgufFile::GgufFile(std::vector<Part> parts) : parts_(std::move(parts)), metadata
       entries_.push_back(entry);
     }
   }
-  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.tensor->name < b.tensor->name; });
+  std::sort(entries_.begin(), entries_.end(),
+            [](const Entry& a, const Entry& b) { return a.tensor->name < b.tensor->name; });
 }
 
 const GgufFile::Entry* GgufFile::entry(std::string_view name) const {
@@ -57,17 +60,22 @@ const WeightInfo* GgufFile::find(std::string_view name) const {
 
 Result<const WeightInfo*> GgufFile::require(std::string_view name) const {
   const Entry* e = entry(name);
-  if (e == nullptr) return make_error(Code::not_found, "the tensor " + printable(name) + " is missing in " + parts_.front().file->path(), printable(name));
+  if (e == nullptr)
+    return make_error(Code::not_found,
+                      "the tensor " + printable(name) + " is missing in " + parts_.front().file->path(),
+                      printable(name));
   if (e->weight >= 0) return &weights_[static_cast<size_t>(e->weight)];
   const TensorTypeRow& row = *e->tensor->type;
-  std::string text = printable(name) + " holds " + std::string(row.name) + " (type " + std::to_string(row.id) + ", block layout of " +
-                     std::to_string(row.elements) + " values in " + std::to_string(row.bytes) + " bytes), which this build cannot run";
+  std::string text = printable(name) + " holds " + std::string(row.name) + " (type " + std::to_string(row.id) +
+                     ", block layout of " + std::to_string(row.elements) + " values in " + std::to_string(row.bytes) +
+                     " bytes), which this build cannot run";
   return make_error(Code::unsupported, std::move(text), place(printable(name), e->tensor->at));
 }
 
 Result<Planes> GgufFile::planes(const WeightInfo& weight) const {
   const Entry* e = entry(weight.name);
-  if (e == nullptr || e->weight < 0) return make_error(Code::invalid, "no weight " + printable(weight.name) + " comes from this file", weight.where);
+  if (e == nullptr || e->weight < 0)
+    return make_error(Code::invalid, "no weight " + printable(weight.name) + " comes from this file", weight.where);
   const MappedFile& file = *parts_[e->part].file;
   if (auto whole = file.still_whole(); !whole) {
     Error error = whole.take_error();
@@ -87,7 +95,8 @@ std::vector<ListedTensor> GgufFile::list_tensors() const {
   std::vector<ListedTensor> out;
   for (const Part& part : parts_)
     for (const Tensor& t : part.header->tensors)
-      out.push_back({t.name, std::string(t.type->name), t.shape, t.offset, t.bytes, part.file->path(), find(t.name) != nullptr});
+      out.push_back(
+          {t.name, std::string(t.type->name), t.shape, t.offset, t.bytes, part.file->path(), find(t.name) != nullptr});
   return out;
 }
 

@@ -79,19 +79,26 @@ void append_number(std::string& out, T value) {
 
 // The number or bool at `at`.
 void append_scalar(std::string& out, const Header& header, ValueType type, uint64_t at) {
-  if (type == ValueType::boolean) out += load_le<uint8_t>(header.bytes.data() + at) != 0 ? "true" : "false";
-  else if (type == ValueType::f32) append_number(out, load_le<float>(header.bytes.data() + at));
-  else if (const auto real = float_at(header, type, at)) append_number(out, *real);
+  if (type == ValueType::boolean)
+    out += load_le<uint8_t>(header.bytes.data() + at) != 0 ? "true" : "false";
+  else if (type == ValueType::f32)
+    append_number(out, load_le<float>(header.bytes.data() + at));
+  else if (const auto real = float_at(header, type, at))
+    append_number(out, *real);
   else if (const auto integer = integer_at(header, type, at)) {
-    if (integer->negative) append_number(out, static_cast<int64_t>(integer->bits));
-    else append_number(out, integer->bits);
+    if (integer->negative)
+      append_number(out, static_cast<int64_t>(integer->bits));
+    else
+      append_number(out, integer->bits);
   }
 }
 
 std::string cut(std::string_view text, size_t max_text) {
   if (text.size() <= max_text) return utf8_lossy(text);
   size_t end = max_text;  // not inside a sequence
-  while (end > 0 && end > max_text - std::min<size_t>(max_text, 3) && (static_cast<uint8_t>(text[end]) & 0xC0u) == 0x80u) --end;
+  while (end > 0 && end > max_text - std::min<size_t>(max_text, 3) &&
+         (static_cast<uint8_t>(text[end]) & 0xC0u) == 0x80u)
+    --end;
   return utf8_lossy(text.substr(0, end)) + "…";
 }
 
@@ -114,7 +121,8 @@ Result<uint64_t> HeaderMetadata::u64(std::string_view name) const {
   TERN_TRY(const Key* key, lookup(header_, name));
   const auto value = integer_at(header_, key->value.type, key->value.at);
   if (!value) return mismatch(*key, "an integer");
-  if (value->negative) return key_error(*key, "is " + std::to_string(static_cast<int64_t>(value->bits)) + ", wants a number from 0 up");
+  if (value->negative)
+    return key_error(*key, "is " + std::to_string(static_cast<int64_t>(value->bits)) + ", wants a number from 0 up");
   return value->bits;
 }
 

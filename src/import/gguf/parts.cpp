@@ -1,5 +1,5 @@
-// Split models: model-00001-of-00003.gguf and its fellows. The first part holds the model's keys; every part holds split.no
-// (from 0), split.count and split.tensors.count. Source: llama.cpp's gguf-split.
+// Split models: model-00001-of-00003.gguf and its fellows. The first part holds the model's keys; every part holds
+// split.no (from 0), split.count and split.tensors.count. Source: llama.cpp's gguf-split.
 #include <algorithm>
 #include <optional>
 
@@ -44,15 +44,18 @@ Result<uint64_t> split_key(const Part& part, std::string_view key, uint64_t fall
 
 Error split_error(const Part& part, std::string_view key, const std::string& what) {
   const Key* found = part.header->find(key);
-  return make_error(Code::malformed, part.file->path() + ": " + std::string(key) + " " + what, place(key, found != nullptr ? found->at : 0));
+  return make_error(Code::malformed, part.file->path() + ": " + std::string(key) + " " + what,
+                    place(key, found != nullptr ? found->at : 0));
 }
 
 Status check_part(const Part& part, uint64_t no, uint64_t count) {
   TERN_TRY(const uint64_t its_count, split_key(part, "split.count", 0));
   TERN_TRY(const uint64_t its_no, split_key(part, "split.no", no));
   if (its_count != count)
-    return split_error(part, "split.count", "is " + std::to_string(its_count) + ", the other parts say " + std::to_string(count));
-  if (its_no != no) return split_error(part, "split.no", "is " + std::to_string(its_no) + ", its name says " + std::to_string(no));
+    return split_error(part, "split.count",
+                       "is " + std::to_string(its_count) + ", the other parts say " + std::to_string(count));
+  if (its_no != no)
+    return split_error(part, "split.no", "is " + std::to_string(its_no) + ", its name says " + std::to_string(no));
   return ok();
 }
 
@@ -67,12 +70,16 @@ Status check_together(const std::vector<Part>& parts) {
   std::sort(names.begin(), names.end());
   for (size_t i = 1; i < names.size(); ++i)
     if (names[i].first == names[i - 1].first)
-      return make_error(Code::malformed, "tensor " + printable(names[i].first) + " is a duplicate: both " + parts[names[i - 1].second].file->path() +
-                                             " and " + parts[names[i].second].file->path() + " hold it", printable(names[i].first));
+      return make_error(Code::malformed,
+                        "tensor " + printable(names[i].first) + " is a duplicate: both " +
+                            parts[names[i - 1].second].file->path() + " and " + parts[names[i].second].file->path() +
+                            " hold it",
+                        printable(names[i].first));
   TERN_TRY(const uint64_t promised, split_key(parts.front(), "split.tensors.count", total));
   if (promised != total)
-    return split_error(parts.front(), "split.tensors.count", "is " + std::to_string(promised) + ", the " + std::to_string(parts.size()) +
-                                                                 " parts together hold " + std::to_string(total) + " tensors");
+    return split_error(parts.front(), "split.tensors.count",
+                       "is " + std::to_string(promised) + ", the " + std::to_string(parts.size()) +
+                           " parts together hold " + std::to_string(total) + " tensors");
   return ok();
 }
 
@@ -88,12 +95,16 @@ Result<std::vector<Part>> open_parts(const std::string& path, const FileLimits& 
   }
   TERN_TRY(const uint64_t no, split_key(first, "split.no", 0));
   if (count > limits.parts)
-    return make_error(Code::limit, path + ": split.count " + std::to_string(count) + " is above the limit of " + std::to_string(limits.parts) + " parts");
-  if (no >= count) return split_error(first, "split.no", "is " + std::to_string(no) + " of " + std::to_string(count) + " parts");
+    return make_error(Code::limit, path + ": split.count " + std::to_string(count) + " is above the limit of " +
+                                       std::to_string(limits.parts) + " parts");
+  if (no >= count)
+    return split_error(first, "split.no", "is " + std::to_string(no) + " of " + std::to_string(count) + " parts");
   const auto stem = stem_of(path, no, count);
   if (!stem)
-    return split_error(first, "split.count", "says that this is part " + std::to_string(no + 1) + " of a model split into " + std::to_string(count) +
-                                                 " files, but its name does not end in -" + five(no + 1) + "-of-" + five(count) + ".gguf, so that the other parts cannot be found");
+    return split_error(first, "split.count",
+                       "says that this is part " + std::to_string(no + 1) + " of a model split into " +
+                           std::to_string(count) + " files, but its name does not end in -" + five(no + 1) + "-of-" +
+                           five(count) + ".gguf, so that the other parts cannot be found");
   for (uint64_t i = 0; i < count; ++i) {
     if (i == no) {
       parts.push_back(std::move(first));
@@ -102,7 +113,9 @@ Result<std::vector<Part>> open_parts(const std::string& path, const FileLimits& 
       auto part = open_part(name, limits);
       if (!part) {
         Error error = part.take_error();
-        if (error.code == Code::not_found) error.text = "part " + std::to_string(i + 1) + " of a model split into " + std::to_string(count) + " files is missing: " + error.text;
+        if (error.code == Code::not_found)
+          error.text = "part " + std::to_string(i + 1) + " of a model split into " + std::to_string(count) +
+                       " files is missing: " + error.text;
         return error;
       }
       parts.push_back(std::move(*part));

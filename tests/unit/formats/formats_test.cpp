@@ -1,4 +1,5 @@
-// Every format against bytes that other implementations wrote (tests/data/formats/golden.json), and its forms against each other.
+// Every format against bytes that other implementations wrote (tests/data/formats/golden.json), and its forms against
+// each other.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -36,8 +37,10 @@ std::vector<float> numbers(const nlohmann::json& values) {
   return out;
 }
 void expect_same(float got, float want, const std::string& what) {
-  if (std::isnan(want)) EXPECT_TRUE(std::isnan(got)) << what;
-  else EXPECT_EQ(std::bit_cast<uint32_t>(got), std::bit_cast<uint32_t>(want)) << what << ": " << got << " for " << want;
+  if (std::isnan(want))
+    EXPECT_TRUE(std::isnan(got)) << what;
+  else
+    EXPECT_EQ(std::bit_cast<uint32_t>(got), std::bit_cast<uint32_t>(want)) << what << ": " << got << " for " << want;
 }
 
 TEST(Formats, ListIsConsistent) {
@@ -110,8 +113,10 @@ TEST(Formats, SplitGivesTheDecodedValues) {
         EXPECT_LT(codes[j], 1u << f->bits);
         const float value = f->cls == CodeClass::packed_min ? static_cast<float>(codes[j]) * scale + min
                                                             : static_cast<float>(codes[j] - f->zero) * scale;
-        if (value == 0.0f) EXPECT_EQ(want[i], 0.0f);
-        else expect_same(value, want[i], std::string(f->name) + " value " + std::to_string(i));
+        if (value == 0.0f)
+          EXPECT_EQ(want[i], 0.0f);
+        else
+          expect_same(value, want[i], std::string(f->name) + " value " + std::to_string(i));
       }
     }
   }
@@ -146,7 +151,7 @@ TEST(Formats, F16DecodesEveryCode) {
       EXPECT_TRUE(std::isnan(out[i])) << i;
       continue;
     }
-    const float want = exponent == 31   ? sign * std::numeric_limits<float>::infinity()
+    const float want = exponent == 31  ? sign * std::numeric_limits<float>::infinity()
                        : exponent == 0 ? sign * std::ldexp(static_cast<float>(mantissa), -24)
                                        : sign * std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25);
     expect_same(out[i], want, "code " + std::to_string(i));

@@ -55,8 +55,10 @@ struct GgufBuilder {
     ++keys;
     key_bytes.string(key).put<uint32_t>(9).put(element).put<uint64_t>(values.size());
     for (const T& value : values) {
-      if constexpr (std::is_same_v<T, std::string>) key_bytes.string(value);
-      else key_bytes.put(value);
+      if constexpr (std::is_same_v<T, std::string>)
+        key_bytes.string(value);
+      else
+        key_bytes.put(value);
     }
     return *this;
   }
@@ -83,7 +85,8 @@ class TempFolder {
  public:
   TempFolder() {
     static int counter = 0;
-    path_ = std::filesystem::temp_directory_path() / ("tern_import_" + std::to_string(::getpid()) + "_" + std::to_string(counter++));
+    path_ = std::filesystem::temp_directory_path() /
+            ("tern_import_" + std::to_string(::getpid()) + "_" + std::to_string(counter++));
     std::filesystem::create_directories(path_);
   }
   ~TempFolder() { std::filesystem::remove_all(path_); }

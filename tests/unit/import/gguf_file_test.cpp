@@ -63,11 +63,24 @@ TEST(GgufFile, EveryValueTypeIsRead) {
   using namespace std::string_literals;
   TempFolder folder;
   GgufBuilder b;
-  b.scalar<uint8_t>("u8", 0, 200).scalar<int8_t>("i8", 1, -100).scalar<uint16_t>("u16", 2, 60000).scalar<int16_t>("i16", 3, -30000);
-  b.scalar<uint32_t>("u32", 4, 4000000000u).scalar<int32_t>("i32", 5, -2000000000).scalar<float>("f32", 6, 1.5f).scalar<uint8_t>("bool", 7, 1);
-  b.text("text", "a\0\xff\"b"s).scalar<uint64_t>("u64", 10, UINT64_MAX).scalar<int64_t>("i64", 11, INT64_MIN).scalar<double>("f64", 12, 0.1);
-  b.array<int16_t>("a.i16", 3, {-1, 2, -3}).array<uint64_t>("a.u64", 10, {1, UINT64_MAX}).array<double>("a.f64", 12, {0.5, 0.25});
-  b.array<uint8_t>("a.bool", 7, {0, 1}).array<std::string>("a.text", 8, {"x", "", "\xc3\xa9"}).array<float>("a.none", 6, {});
+  b.scalar<uint8_t>("u8", 0, 200)
+      .scalar<int8_t>("i8", 1, -100)
+      .scalar<uint16_t>("u16", 2, 60000)
+      .scalar<int16_t>("i16", 3, -30000);
+  b.scalar<uint32_t>("u32", 4, 4000000000u)
+      .scalar<int32_t>("i32", 5, -2000000000)
+      .scalar<float>("f32", 6, 1.5f)
+      .scalar<uint8_t>("bool", 7, 1);
+  b.text("text", "a\0\xff\"b"s)
+      .scalar<uint64_t>("u64", 10, UINT64_MAX)
+      .scalar<int64_t>("i64", 11, INT64_MIN)
+      .scalar<double>("f64", 12, 0.1);
+  b.array<int16_t>("a.i16", 3, {-1, 2, -3})
+      .array<uint64_t>("a.u64", 10, {1, UINT64_MAX})
+      .array<double>("a.f64", 12, {0.5, 0.25});
+  b.array<uint8_t>("a.bool", 7, {0, 1})
+      .array<std::string>("a.text", 8, {"x", "", "\xc3\xa9"})
+      .array<float>("a.none", 6, {});
   auto file = open_model_file(folder.write("values.gguf", b.build()));
   ASSERT_TRUE(file.ok()) << file.error().message();
   const Metadata& m = (*file)->metadata();
@@ -92,10 +105,11 @@ TEST(GgufFile, EveryValueTypeIsRead) {
 
   EXPECT_EQ(m.u64("absent").error().code, Code::not_found);
   EXPECT_TRUE(mentions(m.u64("absent").error(), "absent"));
-  for (const Error& e : {m.u64("i8").error(), m.i64("u64").error(), m.u64("f32").error(), m.u64("bool").error(), m.f64("u32").error(),
-                         m.string("u8").error(), m.boolean("u8").error(), m.u64("a.i16").error(), m.ints("u8").error(), m.ints("a.f64").error(),
-                         m.ints("a.u64").error(), m.ints("a.none").error(), m.ints("a.bool").error(), m.floats("a.i16").error(),
-                         m.strings("a.i16").error(), m.strings("text").error()}) {
+  for (const Error& e :
+       {m.u64("i8").error(), m.i64("u64").error(), m.u64("f32").error(), m.u64("bool").error(), m.f64("u32").error(),
+        m.string("u8").error(), m.boolean("u8").error(), m.u64("a.i16").error(), m.ints("u8").error(),
+        m.ints("a.f64").error(), m.ints("a.u64").error(), m.ints("a.none").error(), m.ints("a.bool").error(),
+        m.floats("a.i16").error(), m.strings("a.i16").error(), m.strings("text").error()}) {
     EXPECT_EQ(e.code, Code::malformed) << e.message();
     EXPECT_TRUE(mentions(e, "@0x")) << e.message();
   }
@@ -118,8 +132,12 @@ TEST(GgufFile, VersionTwoAndPlainTypes) {
   GgufBuilder b;
   b.version = 2;
   b.text("general.architecture", "x");
-  b.tensor("d", {2}, 28, std::string(16, '\1')).tensor("h", {4, 3, 2}, 1, std::string(48, '\2')).tensor("b", {3}, 30, std::string(6, '\3'));
-  b.tensor("i", {5}, 24, std::string(5, '\4')).tensor("l", {1}, 27, std::string(8, '\5')).tensor("k", {256, 2}, 12, std::string(288, '\6'));
+  b.tensor("d", {2}, 28, std::string(16, '\1'))
+      .tensor("h", {4, 3, 2}, 1, std::string(48, '\2'))
+      .tensor("b", {3}, 30, std::string(6, '\3'));
+  b.tensor("i", {5}, 24, std::string(5, '\4'))
+      .tensor("l", {1}, 27, std::string(8, '\5'))
+      .tensor("k", {256, 2}, 12, std::string(288, '\6'));
   auto file = open_model_file(folder.write("plain.gguf", b.build()));
   ASSERT_TRUE(file.ok()) << file.error().message();
   const ModelFile& m = **file;

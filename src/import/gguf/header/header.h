@@ -1,7 +1,7 @@
 // The part of a GGUF file in front of the tensor data, read and checked.
 //
-// Source: the GGUF specification (ggml-org, gguf.md), versions 2 and 3, little-endian. Every count, length, size and offset is
-// compared with the length of the file, without overflow, before anything is allocated for it.
+// Source: the GGUF specification (ggml-org, gguf.md), versions 2 and 3, little-endian. Every count, length, size and
+// offset is compared with the length of the file, without overflow, before anything is allocated for it.
 #pragma once
 
 #include <cstddef>
@@ -49,10 +49,11 @@ struct Header {
   uint64_t alignment = 32;
   uint64_t data_offset = 0;
   uint64_t file_bytes = 0;
-  std::vector<Key> keys;                // in file order; names are unique
-  std::vector<uint32_t> keys_by_name;   // sorted
-  std::vector<Tensor> tensors;          // in file order; names are unique, extents lie in the file and do not overlap
-  std::vector<std::byte> bytes;         // the file's first bytes, up to the end of the tensor table: owned, so that keys outlive changes of the file
+  std::vector<Key> keys;               // in file order; names are unique
+  std::vector<uint32_t> keys_by_name;  // sorted
+  std::vector<Tensor> tensors;         // in file order; names are unique, extents lie in the file and do not overlap
+  std::vector<std::byte> bytes;        // the file's first bytes, up to the end of the tensor table: owned, so that keys
+                                       // outlive changes of the file
 
   const Key* find(std::string_view name) const;
   std::string_view text(const Value& value) const {  // string values and single elements of string arrays

@@ -19,24 +19,30 @@ class HeaderReader {
 
   uint64_t position() const { return position_; }
   uint64_t remaining() const { return size_ - position_; }
-  // Who is being read, for errors: the header itself, a thing by its number ("key 3") until its name is known, then by name.
+  // Who is being read, for errors: the header itself, a thing by its number ("key 3") until its name is known, then by
+  // name.
   void set_owner(std::string_view kind, uint64_t at) {
     owner_ = where_ = kind;
     at_ = at;
   }
-  void set_owner(std::string_view kind, uint64_t index, uint64_t at) { set_owner(std::string(kind) + " " + std::to_string(index), at); }
+  void set_owner(std::string_view kind, uint64_t index, uint64_t at) {
+    set_owner(std::string(kind) + " " + std::to_string(index), at);
+  }
   void set_owner(std::string_view kind, std::string_view name, uint64_t at) {
     set_owner(std::string(kind) + " " + std::string(name), at);
     where_ = name;
   }
 
-  Error error(Code code, std::string_view what) const { return make_error(code, owner_ + ": " + std::string(what), place(where_, at_)); }
+  Error error(Code code, std::string_view what) const {
+    return make_error(code, owner_ + ": " + std::string(what), place(where_, at_));
+  }
 
   // Makes sure that `bytes` more lie in memory.
   Status need(uint64_t bytes, std::string_view what) {
     if (bytes > remaining())
-      return error(Code::malformed, std::string(what) + " runs past the end of the file: " + std::to_string(bytes) + " bytes at offset " +
-                                        std::to_string(position_) + ", the file has " + std::to_string(size_));
+      return error(Code::malformed, std::string(what) + " runs past the end of the file: " + std::to_string(bytes) +
+                                        " bytes at offset " + std::to_string(position_) + ", the file has " +
+                                        std::to_string(size_));
     const uint64_t end = position_ + bytes;
     if (end <= buffer_.size()) return ok();
     if (end > limit_)

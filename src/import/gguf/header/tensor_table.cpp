@@ -1,4 +1,5 @@
-// The tensor table: names, dimensions, types and offsets, each entry checked by itself. What it means for the data is extents.cpp's.
+// The tensor table: names, dimensions, types and offsets, each entry checked by itself. What it means for the data is
+// extents.cpp's.
 #include <algorithm>
 #include <limits>
 
@@ -9,23 +10,26 @@
 namespace tern::gguf {
 namespace {
 
-constexpr uint64_t kNameBytes = 64;   // the specification's limit
+constexpr uint64_t kNameBytes = 64;  // the specification's limit
 constexpr uint32_t kMaxDims = 4;
 
 // A first name that is no name mostly means that the keys did not end where the table was looked for.
 Error bad_name(HeaderReader& reader, uint64_t index, const std::string& what) {
-  return reader.error(Code::malformed, what + (index == 0 ? "; the table is not here, or the key count of the header is wrong" : ""));
+  return reader.error(Code::malformed,
+                      what + (index == 0 ? "; the table is not here, or the key count of the header is wrong" : ""));
 }
 
 Status read_name(HeaderReader& reader, uint64_t index, Tensor& tensor) {
   TERN_TRY(const uint64_t length, reader.get<uint64_t>("the length of the name"));
   if (length > kNameBytes)
-    return bad_name(reader, index, "a name of length " + std::to_string(length) + " is too long, tensor names have at most " +
-                                       std::to_string(kNameBytes) + " bytes");
+    return bad_name(reader, index,
+                    "a name of length " + std::to_string(length) + " is too long, tensor names have at most " +
+                        std::to_string(kNameBytes) + " bytes");
   TERN_TRY(std::string_view name, reader.take(length, "the name"));
   if (name.empty()) return bad_name(reader, index, "the name is empty");
   if (!is_utf8(name)) return bad_name(reader, index, "the name is not UTF-8: \"" + printable(name) + "\"");
-  if (name.find('\0') != name.npos) return bad_name(reader, index, "the name holds a zero byte: \"" + printable(name) + "\"");
+  if (name.find('\0') != name.npos)
+    return bad_name(reader, index, "the name holds a zero byte: \"" + printable(name) + "\"");
   tensor.name = name;
   return ok();
 }
@@ -34,7 +38,8 @@ Status read_name(HeaderReader& reader, uint64_t index, Tensor& tensor) {
 Status read_shape(HeaderReader& reader, Tensor& tensor) {
   TERN_TRY(const uint32_t dims, reader.get<uint32_t>("the number of dimensions"));
   if (dims < 1 || dims > kMaxDims)
-    return reader.error(Code::malformed, std::to_string(dims) + " dimensions; tensors have 1 to " + std::to_string(kMaxDims));
+    return reader.error(Code::malformed,
+                        std::to_string(dims) + " dimensions; tensors have 1 to " + std::to_string(kMaxDims));
   uint64_t elements = 1;
   constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   for (uint32_t i = 0; i < dims; ++i) {
@@ -85,7 +90,8 @@ Status read_tensor_table(HeaderReader& reader, uint64_t count, const Limits&, He
   for (size_t i = 1; i < order.size(); ++i) {
     if (order[i - 1]->name != order[i]->name) continue;
     reader.set_owner("tensor", printable(order[i]->name), order[i]->at);
-    return reader.error(Code::malformed, "the name is a duplicate: it was already given at offset " + std::to_string(order[i - 1]->at));
+    return reader.error(Code::malformed,
+                        "the name is a duplicate: it was already given at offset " + std::to_string(order[i - 1]->at));
   }
   return ok();
 }

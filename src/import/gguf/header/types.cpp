@@ -19,7 +19,8 @@ static_assert(std::is_sorted(std::begin(kRows), std::end(kRows),
 }  // namespace
 
 std::span<const TensorTypeRow> readings_of(uint32_t id) {
-  const auto* first = std::find_if(std::begin(kRows), std::end(kRows), [&](const TensorTypeRow& row) { return row.id == id; });
+  const auto* first =
+      std::find_if(std::begin(kRows), std::end(kRows), [&](const TensorTypeRow& row) { return row.id == id; });
   const auto* last = std::find_if(first, std::end(kRows), [&](const TensorTypeRow& row) { return row.id != id; });
   return {first, last};
 }

@@ -25,8 +25,9 @@ struct ValueTypeRow {
   std::string_view name;
   uint8_t bytes;
 };
-inline constexpr ValueTypeRow kValueTypes[] = {{"u8", 1},   {"i8", 1},     {"u16", 2},   {"i16", 2}, {"u32", 4}, {"i32", 4}, {"f32", 4},
-                                               {"bool", 1}, {"string", 0}, {"array", 0}, {"u64", 8}, {"i64", 8}, {"f64", 8}};
+inline constexpr ValueTypeRow kValueTypes[] = {{"u8", 1},  {"i8", 1},  {"u16", 2},  {"i16", 2},    {"u32", 4},
+                                               {"i32", 4}, {"f32", 4}, {"bool", 1}, {"string", 0}, {"array", 0},
+                                               {"u64", 8}, {"i64", 8}, {"f64", 8}};
 inline bool is_value_type(uint32_t type) { return type < static_cast<uint32_t>(ValueType::count_); }
 inline const ValueTypeRow& value_type(ValueType type) { return kValueTypes[static_cast<uint32_t>(type)]; }
 
