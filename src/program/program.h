@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <variant>
@@ -154,8 +155,10 @@ Result<MemoryPlan> plan_memory(const Program& program, uint32_t list, std::span<
 // Replays the list against the plan; shares no code with it.
 Status check_memory(const Program& program, uint32_t list, const MemoryPlan& plan, std::span<const int64_t> symbols);
 
-// Versioned serial form.
+// Versioned serial form. Layouts and formats travel by name, dims as text; equal Programs give equal bytes.
 std::vector<std::byte> serialize(const Program& program);
+// Malformed bytes, an unknown version, format or layout are errors; every id is within its table in what comes back. The dims
+// belong to a table of their own.
 Result<Program> deserialize_program(std::span<const std::byte> bytes);
 // Text for people and goldens: lists, steps, phases, buffers.
 std::string program_text(const Program& program);
