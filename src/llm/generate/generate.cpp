@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <chrono>
+
+#include "llm/generate/model.h"
+
+namespace tern {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+std::vector<std::pair<TokenId, float>> top(const std::vector<float>& logits, uint32_t n) {
+  std::vector<TokenId> order(logits.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<TokenId>(i);
+  const size_t keep = std::min<size_t>(n, order.size());
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(keep), order.end(), [&](TokenId a, TokenId b) {
+    const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
+    return x != y ? x > y : a < b;
+  });
+  std::vector<std::pair<TokenId, float>> out;
+  for (size_t i = 0; i < keep; ++i) out.emplace_back(order[i], logits[static_cast<size_t>(order[i])]);
+  return out;
+}
+
+// One sequence being generated.
+struct Stream {
+  uint32_t sequence = 0;
+  std::vector<TokenId> all;  // prompt and what was fed since
+  TokenId next = kNoToken;
+  Detokenizer detokenizer;
+  StopMatcher stops;
+  GenerateResult result;
+  bool done = false;
+
+  Stream(const Tokenizer& tokenizer, const GenerateOptions& options) : detokenizer(tokenizer, true, options.special_text), stops(options.stop) {}
+};
+
+// Takes the id that a step chose; says what it means for the text and whether the stream ends.
+Result<GeneratedToken> accept(Stream& s, const StepResult& step, const Tokenizer& tokenizer, const GenerateOptions& options) {
+  GeneratedToken token;
+  token.id = step.id;
+  if (options.top_logits > 0) token.top_logits = top(step.logits, options.top_logits);
+  const size_t n = s.result.ids.size();
+  s.result.ids.push_back(step.id);
+  s.next = n < options.force.size() ? options.force[n] : step.id;
+  if (!options.ignore_end && tokenizer.is_end(s.next)) {
+    s.result.reason = StopReason::end_token;
+    s.done = true;
+    return token;
+  }
+  TERN_TRY(const std::string piece, s.detokenizer.push(s.next));
+  StopMatcher::Out out = s.stops.push(piece);
+  token.text = std::move(out.text);
+  if (out.stopped) {
+    s.result.reason = StopReason::stop_string;
+    s.done = true;
+  } else if (s.result.ids.size() >= options.max_tokens) {
+    s.result.reason = StopReason::length;
+    s.done = true;
+  }
+  if (s.done && !out.stopped) {
+    token.text += s.stops.push(s.detokenizer.flush()).text;
+    token.text += s.stops.flush();
+  }
+  s.result.text += token.text;
+  return token;
+}
+
+SequenceStep step_of(const Stream& s, std::span<const TokenId> tokens, const GenerateOptions& options, bool sample) {
+  SequenceStep step;
+  step.sequence = s.sequence;
+  step.tokens = tokens;
+  step.sample = sample;
+  step.sampling = options.sampling;
+  step.draw = s.result.ids.size();
+  step.history = s.all;
+  return step;
+}
+
+}  // namespace
+
+std::string_view stop_reason_name(StopReason reason) {
+  switch (reason) {
+    case StopReason::length: return "length";
+    case StopReason::end_token: return "end_token";
+    case StopReason::stop_string: return "stop_string";
+    case StopReason::cancelled: return "cancelled";
+    case StopReason::context_full: return "context_full";
+  }
+  return "length";
+}
+
+Result<GenerateResult> LanguageModel::generate(std::span<const TokenId> prompt, const GenerateOptions& options,
+                                               const std::function<bool(const GeneratedToken&)>& each, uint32_t sequence) {
+  Impl& m = *impl_;
+  if (prompt.empty()) return make_error(Code::invalid, "the prompt has no tokens");
+  if (sequence >= m.lengths.size()) return make_error(Code::invalid, "there is no sequence " + std::to_string(sequence));
+  Stream s(m.tokenizer, options);
+  s.sequence = sequence;
+  s.all.assign(prompt.begin(), prompt.end());
+  s.result.prompt_tokens = static_cast<uint32_t>(prompt.size());
+  if (options.max_tokens == 0) return s.result;
+  const bool logits = options.top_logits > 0;
+  const auto start = Clock::now();
+  std::optional<StepResult> last;
+  for (size_t at = 0; at < prompt.size();) {
+    const size_t n = std::min<size_t>(prompt.size() - at, m.shape.max_tokens);
+    const SequenceStep step = step_of(s, prompt.subspan(at, n), options, at + n == prompt.size());
+    TERN_TRY(std::vector<StepResult> r, m.run(std::span(&step, 1), logits && step.sample, options.cancel));
+    at += n;
+    last = std::move(r[0]);
+  }
+  s.result.prefill_s = since(start);
+  const auto decode = Clock::now();
+  for (;;) {
+    TERN_TRY(const GeneratedToken token, accept(s, *last, m.tokenizer, options));
+    if (each && !each(token)) {
+      s.result.reason = StopReason::cancelled;
+      break;
+    }
+    if (s.done) break;
+    if (m.lengths[sequence] + 1 > context()) {
+      s.result.reason = StopReason::context_full;
+      break;
+    }
+    s.all.push_back(s.next);
+    const SequenceStep step = step_of(s, std::span(&s.all.back(), 1), options, true);
+    auto r = m.run(std::span(&step, 1), logits, options.cancel);
+    if (!r) {
+      if (r.error().code != Code::cancelled) return r.take_error();
+      s.result.reason = StopReason::cancelled;
+      break;
+    }
+    ++s.result.decode_steps;
+    last = std::move((*r)[0]);
+  }
+  s.result.decode_s = since(decode);
+  return s.result;
+}
+
+Result<std::vector<GenerateResult>> LanguageModel::generate_batch(std::span<const std::vector<TokenId>> prompts, const GenerateOptions& options) {
+  Impl& m = *impl_;
+  if (prompts.size() > m.lengths.size()) return make_error(Code::invalid, "more prompts than sequences; open the model with max_sequences = " + std::to_string(prompts.size()));
+  std::vector<Stream> streams;
+  std::vector<std::optional<StepResult>> last(prompts.size());
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    if (prompts[i].empty()) return make_error(Code::invalid, "prompt " + std::to_string(i) + " has no tokens");
+    Stream& s = streams.emplace_back(m.tokenizer, options);
+    s.sequence = static_cast<uint32_t>(i);
+    s.all = prompts[i];
+    s.result.prompt_tokens = static_cast<uint32_t>(prompts[i].size());
+    for (size_t at = 0; at < prompts[i].size();) {
+      const size_t n = std::min<size_t>(prompts[i].size() - at, m.shape.max_tokens);
+      const SequenceStep step = step_of(s, std::span(prompts[i]).subspan(at, n), options, at + n == prompts[i].size());
+      TERN_TRY(std::vector<StepResult> r, m.run(std::span(&step, 1), options.top_logits > 0 && step.sample, options.cancel));
+      at += n;
+      last[i] = std::move(r[0]);
+    }
+  }
+  for (;;) {
+    std::vector<SequenceStep> steps;
+    std::vector<size_t> who;
+    for (size_t i = 0; i < streams.size(); ++i) {
+      Stream& s = streams[i];
+      if (s.done || !last[i]) continue;
+      TERN_OK(accept(s, *last[i], m.tokenizer, options));
+      last[i].reset();
+      if (!s.done && m.lengths[i] + 1 > context()) {
+        s.result.reason = StopReason::context_full;
+        s.done = true;
+      }
+      if (s.done) continue;
+      s.all.push_back(s.next);
+      steps.push_back(step_of(s, std::span(&s.all.back(), 1), options, true));
+      who.push_back(i);
+    }
+    if (steps.empty()) break;
+    TERN_TRY(std::vector<StepResult> r, m.run(steps, options.top_logits > 0, options.cancel));
+    for (size_t k = 0; k < who.size(); ++k) {
+      last[who[k]] = std::move(r[k]);
+      ++streams[who[k]].result.decode_steps;
+    }
+  }
+  std::vector<GenerateResult> out;
+  for (Stream& s : streams) out.push_back(std::move(s.result));
+  return out;
+}
+
+}  // namespace tern

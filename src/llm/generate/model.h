@@ -1,0 +1,34 @@
+#pragma once
+
+#include <array>
+#include <map>
+
+#include "llm/generate/pages.h"
+#include "tern/llm.h"
+
+namespace tern {
+
+struct LanguageModel::Impl {
+  LlmOptions options;
+  LlmInfo info;
+  StepShape shape;
+  Tokenizer tokenizer;
+  Executable executable;
+  Session session;
+  llm::PagePool pages;
+  std::vector<uint32_t> lengths;  // tokens of each sequence
+  std::map<std::string, IoId, std::less<>> ids;
+
+  // The inputs of one step; kept, so that a step allocates nothing once warm.
+  struct Inputs {
+    std::vector<int32_t> ids, position, slot, row_start, kv_length, pages, rows, history;
+    std::vector<float> settings;
+    std::vector<uint32_t> seeds;
+  } in;
+
+  Status fill(std::span<const SequenceStep> steps);
+  void add_row(const SequenceStep& step, int32_t row);
+  Result<std::vector<StepResult>> run(std::span<const SequenceStep> steps, bool want_logits, const CancelToken* cancel);
+};
+
+}  // namespace tern
