@@ -60,43 +60,51 @@ V division_by_a_power_of_two(Rewriter& rw, uint32_t id) {
   return reciprocal ? rw.make("mul", {x, *reciprocal}, {}, loc) : V();
 }
 
-// Work is done before it is repeated: f(broadcast(a), broadcast(b)) = broadcast(f(a, b)), where all operands that are
-// no scalars are repeated alike; scalars are repeated only as far as those need.
-V work_before_broadcast(Rewriter& rw, uint32_t id) {
+// A repeated scalar is a scalar operand where another operand gives the shape.
+V scalar_operands(Rewriter& rw, uint32_t id) {
   const Node& n = rw.node(id);
-  if (n.op->scalar < 0 || n.in.empty()) return {};
-  const Node* widest = nullptr;
+  if (n.op->scalar < 0 || n.in.size() < 2) return {};
+  std::vector<Value> in;
+  bool changed = false, shaped = false;
   for (Value v : n.in) {
     const Node* b = rw.def(v, "broadcast");
-    if (!b || rw.type(b->in[0]).format) return {};
-    const Shape& shape = rw.type(b->in[0]).shape;
-    if (shape.empty()) {
-      if (!widest) widest = b;
-    } else if (!widest || rw.type(widest->in[0]).shape.empty()) {
-      widest = b;
-    } else if (widest->attrs != b->attrs || rw.type(widest->in[0]).shape != shape) {
-      return {};
-    }
+    const bool scalar = b && rw.type(b->in[0]).shape.empty();
+    in.push_back(scalar ? b->in[0] : v);
+    changed |= scalar;
+    shaped |= !rw.type(in.back()).shape.empty();
   }
-  const Shape small = rw.type(widest->in[0]).shape;
-  if (small.size() == n.out[0].shape.size() && small == n.out[0].shape) return {};  // repeats nothing
-  const std::vector<Attr> spread = widest->attrs, attrs = n.attrs;
-  const std::vector<Value> in = n.in;
-  const std::string_view op = n.op->name;
+  if (!changed || !shaped) return {};
+  const std::vector<Attr> attrs = n.attrs;
   const Loc loc = n.loc;
-  std::vector<Value> sources;
-  for (Value v : in) {
-    V source = rw.graph().at(v).in[0];
-    if (rw.type(*source).shape.size() != small.size())
-      source = rw.make("broadcast", {*source}, {small, std::vector<int64_t>{}}, loc);
-    if (!source) return {};
-    sources.push_back(*source);
-  }
-  const auto once = rw.make(op, std::move(sources), attrs, loc);
-  return once ? rw.make("broadcast", {*once}, spread, loc) : V();
+  return rw.make(n.op->name, std::move(in), attrs, loc);
 }
 
-constexpr Rule kRules[] = {constants_to_the_right, division_by_a_power_of_two, work_before_broadcast};
+// Work is done before it is repeated: f(broadcast(a), broadcast(b), c) = broadcast(f(a, b, c)) where c is a scalar and
+// the others are repeated alike.
+V work_before_broadcast(Rewriter& rw, uint32_t id) {
+  const Node& n = rw.node(id);
+  if (n.op->scalar < 0) return {};
+  const Node* spread = nullptr;
+  std::vector<Value> sources;
+  for (Value v : n.in) {
+    if (rw.type(v).shape.empty()) {
+      sources.push_back(v);
+      continue;
+    }
+    const Node* b = rw.def(v, "broadcast");
+    if (!b) return {};
+    if (spread && (spread->attrs != b->attrs || rw.type(spread->in[0]).shape != rw.type(b->in[0]).shape)) return {};
+    spread = b;
+    sources.push_back(b->in[0]);
+  }
+  if (!spread || rw.type(spread->in[0]).shape == n.out[0].shape) return {};  // repeats nothing
+  const std::vector<Attr> shape = spread->attrs, attrs = n.attrs;
+  const Loc loc = n.loc;
+  const auto once = rw.make(n.op->name, std::move(sources), attrs, loc);
+  return once ? rw.make("broadcast", {*once}, shape, loc) : V();
+}
+
+constexpr Rule kRules[] = {constants_to_the_right, division_by_a_power_of_two, scalar_operands, work_before_broadcast};
 
 }  // namespace
 

@@ -74,7 +74,8 @@ V involution(Rewriter& rw, uint32_t id) {
     if (inner) return inner->in[0];
   }
   const Loc loc = n.loc;
-  if (rw.is(n, ScalarOp::abs)) {
+  // Unsigned numbers have no sign to drop: there neg wraps and abs does nothing.
+  if (rw.is(n, ScalarOp::abs) && dtype_info(n.out[0].dtype).kind != DTypeKind::unsigned_int) {
     if (const Node* inner = rw.def(n.in[0], ScalarOp::neg)) return rw.make("abs", {inner->in[0]}, {}, loc);
   }
   // a + (-b) = a - b and a - (-b) = a + b, in every rounding.

@@ -31,9 +31,8 @@ TEST(Canonicalise, DivisionByAPowerOfTwo) {
 )"),
             R"(  %x = input "x" : f32[2]
   %0 = constant() {value = f32[] {0.125}} : f32[]
-  %1 = broadcast(%0) {shape = [2], axes = []} : f32[2]
-  %2 = mul(%x, %1) : f32[2]
-  output "o" %2
+  %1 = mul(%x, %0) : f32[2]
+  output "o" %1
 )");
   for (const char* number : {"3", "1e-40", "1.7014118e+38", "0", "inf"}) {
     const std::string body = std::string("  %x = input \"x\" : f32[]\n  %0 = constant() {value = f32[] {") + number +
@@ -86,14 +85,12 @@ TEST(Canonicalise, WorkIsDoneBeforeItIsRepeated) {
   %w = param "w" : f32[4]
   %x = input "x" : f32[T, 4]
   %0 = constant() {value = f32[] {1}} : f32[]
-  %1 = broadcast(%0) {shape = [4], axes = []} : f32[4]
-  %2 = add(%w, %1) : f32[4]
-  %3 = broadcast(%2) {shape = [T, 4], axes = [1]} : f32[T, 4]
-  %4 = mul(%x, %3) : f32[T, 4]
-  %5 = exp(%0) : f32[]
-  %6 = broadcast(%5) {shape = [T, 4], axes = []} : f32[T, 4]
-  %7 = mul(%4, %6) : f32[T, 4]
-  output "o" %7
+  %1 = add(%w, %0) : f32[4]
+  %2 = broadcast(%1) {shape = [T, 4], axes = [1]} : f32[T, 4]
+  %3 = mul(%x, %2) : f32[T, 4]
+  %4 = exp(%0) : f32[]
+  %5 = mul(%3, %4) : f32[T, 4]
+  output "o" %5
 )");
 }
 

@@ -36,8 +36,9 @@ TEST(Fold, WhatWouldGrowStays) {
   output "o" %1
 )";
   EXPECT_EQ(after(fold, big), big);
-  const std::string symbolic = "  symbol T in [1, 9]\n  %0 = constant() {value = f32[] {1}} : f32[]\n"
-                               "  %1 = broadcast(%0) {shape = [T], axes = []} : f32[T]\n  output \"o\" %1\n";
+  const std::string symbolic =
+      "  symbol T in [1, 9]\n  %0 = constant() {value = f32[] {1}} : f32[]\n"
+      "  %1 = broadcast(%0) {shape = [T], axes = []} : f32[T]\n  output \"o\" %1\n";
   EXPECT_EQ(after(fold, symbolic), symbolic);
 }
 
@@ -125,15 +126,23 @@ TEST(Dce, KeepsLeavesAndDropsProvedGuards) {
 
 // A composite of the test's own: twice(x) = x + x, and quad(x) = twice(twice(x)).
 Result<std::vector<TensorType>> infer(InferCtx& ctx) { return std::vector<TensorType>{ctx.in[0]}; }
-Result<std::vector<Value>> decompose_twice(Builder& b, const Node&, std::span<const Value> in) { return std::vector<Value>{b.op("add", {in[0], in[0]})}; }
-const OpDef kTwice{.name = "twice", .kind = OpKind::composite, .min_in = 1, .max_in = 1, .infer = infer, .decompose = decompose_twice};
+Result<std::vector<Value>> decompose_twice(Builder& b, const Node&, std::span<const Value> in) {
+  return std::vector<Value>{b.op("add", {in[0], in[0]})};
+}
+const OpDef kTwice{
+    .name = "twice", .kind = OpKind::composite, .min_in = 1, .max_in = 1, .infer = infer, .decompose = decompose_twice};
 Result<std::vector<Value>> decompose_quad(Builder& b, const Node& n, std::span<const Value> in) {
   TERN_TRY(const auto once, b.graph().add(kTwice, {in[0]}, {}, n.loc));
   return b.graph().add(kTwice, {once[0]}, {}, n.loc);
 }
-const OpDef kQuad{.name = "quad", .kind = OpKind::composite, .min_in = 1, .max_in = 1, .infer = infer, .decompose = decompose_quad};
+const OpDef kQuad{
+    .name = "quad", .kind = OpKind::composite, .min_in = 1, .max_in = 1, .infer = infer, .decompose = decompose_quad};
 const OpDef kAtom{.name = "atom", .kind = OpKind::composite, .min_in = 1, .max_in = 1, .infer = infer};
-const OpDef kWrong{.name = "wrong", .kind = OpKind::composite, .min_in = 1, .max_in = 1, .infer = infer,
+const OpDef kWrong{.name = "wrong",
+                   .kind = OpKind::composite,
+                   .min_in = 1,
+                   .max_in = 1,
+                   .infer = infer,
                    .decompose = [](Builder& b, const Node&, std::span<const Value> in) -> Result<std::vector<Value>> {
                      return std::vector<Value>{b.op("cast", {in[0]}, {DType::f16})};
                    }};
@@ -177,7 +186,8 @@ TEST(Decompose, ErrorsNameTheNode) {
   EXPECT_EQ(decompose(g, target).error().message(),
             "atom: no candidate takes it (no kernel for atom) and it has no decomposition (node 1 (atom) at blk.0)");
   Graph w = composite(kWrong);
-  EXPECT_EQ(decompose(w, target).error().message(), "wrong: its decomposition gives f16[3] instead of f32[3] (node 1 (wrong) at blk.0)");
+  EXPECT_EQ(decompose(w, target).error().message(),
+            "wrong: its decomposition gives f16[3] instead of f32[3] (node 1 (wrong) at blk.0)");
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ class Generator {
  private:
   size_t pick(size_t n) { return rng_() % n; }
   void add(Value v) {
-    if (v.valid()) pool_.push_back(v);
+    if (v.valid()) (b_.type(v).shape.empty() ? scalars_ : pool_).push_back(v);
   }
   Value any() { return pool_[pick(pool_.size())]; }
   // Another value of the same type, most often an existing one.
@@ -104,13 +104,19 @@ class Generator {
     double number = kNumbers[pick(is_int(dtype) ? 6 : std::size(kNumbers))];
     if (dtype_info(dtype).lowest == 0) number = std::fabs(number);
     if (dtype == DType::boolean) number = static_cast<double>(pick(2));
-    return b_.op("broadcast", {b_.constant(dtype, number)}, {want.shape, std::vector<int64_t>{}});
+    Value scalar = b_.constant(dtype, number);
+    for (Value old : scalars_) {
+      if (b_.type(old).dtype == dtype && pick(3) == 0) scalar = old;
+    }
+    if (want.shape.empty()) return scalar;
+    if (pick(2)) return scalar;
+    return b_.op("broadcast", {scalar}, {want.shape, std::vector<int64_t>{}});
   }
 
   void step() {
     const Value v = any();
     const TensorType t = b_.type(v);
-    switch (pick(8)) {
+    switch (pick(10)) {
       case 0:
         return add(b_.op("transpose", {v},
                          {t.shape.size() == 2   ? std::vector<int64_t>{1, 0}
@@ -133,6 +139,11 @@ class Generator {
         // Floats to integers only through a clamp-free path that the reference defines: from integers and bool.
         const DType to = kTypes[pick(is_float(t.dtype) ? 4 : 8)];
         return add(b_.op("cast", {v}, {to}));
+      }
+      case 4: {
+        const Value scalar = like(v, t.dtype);
+        if (!b_.type(scalar).shape.empty()) return;
+        return elementwise(scalar, b_.type(scalar));
       }
       default: return elementwise(v, t);
     }
@@ -159,7 +170,7 @@ class Generator {
 
   std::mt19937 rng_;
   Builder b_;
-  std::vector<Value> pool_;
+  std::vector<Value> pool_, scalars_;
 };
 
 TEST(Preserve, PassesChangeNoBit) {

@@ -36,7 +36,9 @@ TEST(Simplify, FloatIdentitiesAreExact) {
   EXPECT_EQ(simplified("  %o = pow(%x, %one) : f32[4]\n"), kX);
   // -0 + 0 is 0, NaN * 0 is NaN, -0 - -0 is 0: these stay.
   for (const char* stays : {"add(%x, %zero)", "mul(%x, %zero)", "sub(%x, %nzero)", "sub(%x, %x)", "div(%x, %x)"}) {
-    EXPECT_NE(simplified(std::string("  %o = ") + stays + " : f32[4]\n").find(std::string(stays).substr(0, 3)), std::string::npos) << stays;
+    EXPECT_NE(simplified(std::string("  %o = ") + stays + " : f32[4]\n").find(std::string(stays).substr(0, 3)),
+              std::string::npos)
+        << stays;
   }
 }
 
@@ -54,11 +56,16 @@ TEST(Simplify, IntegerIdentities) {
 
 TEST(Simplify, SignsAndRepetition) {
   EXPECT_EQ(simplified("  %n = neg(%x) : f32[4]\n  %o = neg(%n) : f32[4]\n"), kX);
-  EXPECT_EQ(simplified("  %n = neg(%x) : f32[4]\n  %o = abs(%n) : f32[4]\n"), "  %0 = abs(%x) : f32[4]\n  output \"o\" %0\n");
-  EXPECT_EQ(simplified("  %n = neg(%y) : f32[4]\n  %o = add(%x, %n) : f32[4]\n"), "  %0 = sub(%x, %y) : f32[4]\n  output \"o\" %0\n");
-  EXPECT_EQ(simplified("  %n = neg(%y) : f32[4]\n  %o = sub(%x, %n) : f32[4]\n"), "  %0 = add(%x, %y) : f32[4]\n  output \"o\" %0\n");
-  EXPECT_EQ(simplified("  %n = relu(%x) : f32[4]\n  %o = relu(%n) : f32[4]\n"), "  %0 = relu(%x) : f32[4]\n  output \"o\" %0\n");
-  EXPECT_EQ(simplified("  %n = floor(%x) : f32[4]\n  %o = round(%n) : f32[4]\n"), "  %0 = floor(%x) : f32[4]\n  output \"o\" %0\n");
+  EXPECT_EQ(simplified("  %n = neg(%x) : f32[4]\n  %o = abs(%n) : f32[4]\n"),
+            "  %0 = abs(%x) : f32[4]\n  output \"o\" %0\n");
+  EXPECT_EQ(simplified("  %n = neg(%y) : f32[4]\n  %o = add(%x, %n) : f32[4]\n"),
+            "  %0 = sub(%x, %y) : f32[4]\n  output \"o\" %0\n");
+  EXPECT_EQ(simplified("  %n = neg(%y) : f32[4]\n  %o = sub(%x, %n) : f32[4]\n"),
+            "  %0 = add(%x, %y) : f32[4]\n  output \"o\" %0\n");
+  EXPECT_EQ(simplified("  %n = relu(%x) : f32[4]\n  %o = relu(%n) : f32[4]\n"),
+            "  %0 = relu(%x) : f32[4]\n  output \"o\" %0\n");
+  EXPECT_EQ(simplified("  %n = floor(%x) : f32[4]\n  %o = round(%n) : f32[4]\n"),
+            "  %0 = floor(%x) : f32[4]\n  output \"o\" %0\n");
   EXPECT_EQ(simplified("  %o = max(%x, %x) : f32[4]\n"), kX);
   EXPECT_NE(simplified("  %n = exp(%x) : f32[4]\n  %o = log(%n) : f32[4]\n").find("log"), std::string::npos);
 }
@@ -74,13 +81,17 @@ TEST(Simplify, Casts) {
   EXPECT_EQ(simplified("  %o = cast(%x) {to = f32} : f32[4]\n"), kX);
   EXPECT_EQ(simplified("  %w = cast(%h) {to = f32} : f32[4]\n  %o = cast(%w) {to = bf16} : bf16[4]\n"),
             "  %0 = cast(%h) {to = bf16} : bf16[4]\n  output \"o\" %0\n");
-  EXPECT_EQ(simplified("  %w = cast(%h) {to = f64} : f64[4]\n  %o = cast(%w) {to = f16} : f16[4]\n"), "  output \"o\" %h\n");
+  EXPECT_EQ(simplified("  %w = cast(%h) {to = f64} : f64[4]\n  %o = cast(%w) {to = f16} : f16[4]\n"),
+            "  output \"o\" %h\n");
   EXPECT_EQ(simplified("  %w = cast(%i) {to = i64} : i64[4]\n  %o = cast(%w) {to = i32} : i32[4]\n"), kI);
   // The first cast rounds: both stay.
-  EXPECT_NE(simplified("  %w = cast(%x) {to = f16} : f16[4]\n  %o = cast(%w) {to = f32} : f32[4]\n").find("cast(%0)"), std::string::npos);
-  EXPECT_NE(simplified("  %w = cast(%i) {to = f32} : f32[4]\n  %o = cast(%w) {to = f64} : f64[4]\n").find("cast(%0)"), std::string::npos);
+  EXPECT_NE(simplified("  %w = cast(%x) {to = f16} : f16[4]\n  %o = cast(%w) {to = f32} : f32[4]\n").find("cast(%0)"),
+            std::string::npos);
+  EXPECT_NE(simplified("  %w = cast(%i) {to = f32} : f32[4]\n  %o = cast(%w) {to = f64} : f64[4]\n").find("cast(%0)"),
+            std::string::npos);
   // Exact, but integers wrap where floats do not.
-  EXPECT_NE(simplified("  %w = cast(%i) {to = f64} : f64[4]\n  %o = cast(%w) {to = u8} : u8[4]\n").find("cast(%0)"), std::string::npos);
+  EXPECT_NE(simplified("  %w = cast(%i) {to = f64} : f64[4]\n  %o = cast(%w) {to = u8} : u8[4]\n").find("cast(%0)"),
+            std::string::npos);
 }
 
 TEST(Simplify, MovementThatMovesNothing) {
@@ -89,14 +100,20 @@ TEST(Simplify, MovementThatMovesNothing) {
   EXPECT_EQ(simplified("  %o = slice(%x) {start = [0], limit = [4], step = [1]} : f32[4]\n"), kX);
   EXPECT_EQ(simplified("  %o = broadcast(%x) {shape = [4], axes = [0]} : f32[4]\n"), kX);
   EXPECT_EQ(simplified("  %o = concat(%x) {axis = 0} : f32[4]\n"), kX);
-  EXPECT_EQ(simplified("  %n = slice(%x) {start = [2], limit = [2], step = [1]} : f32[0]\n  %o = concat(%x, %n) {axis = 0} : f32[4]\n"), kX);
-  EXPECT_NE(simplified("  %o = slice(%x) {start = [3], limit = [-1], step = [-1]} : f32[4]\n").find("slice"), std::string::npos);
+  EXPECT_EQ(simplified("  %n = slice(%x) {start = [2], limit = [2], step = [1]} : f32[0]\n  %o = concat(%x, %n) {axis "
+                       "= 0} : f32[4]\n"),
+            kX);
+  EXPECT_NE(simplified("  %o = slice(%x) {start = [3], limit = [-1], step = [-1]} : f32[4]\n").find("slice"),
+            std::string::npos);
 }
 
 TEST(Simplify, ASquareTransposeIsNoIdentity) {
-  const std::string body = "  %x = input \"x\" : f32[4, 4]\n  %0 = transpose(%x) {perm = [1, 0]} : f32[4, 4]\n  output \"o\" %0\n";
+  const std::string body =
+      "  %x = input \"x\" : f32[4, 4]\n  %0 = transpose(%x) {perm = [1, 0]} : f32[4, 4]\n  output \"o\" %0\n";
   EXPECT_EQ(after(simplify, body), body);
-  EXPECT_EQ(after(simplify, "  symbol T in [1, 9]\n  %x = input \"x\" : f32[1, T]\n  %0 = transpose(%x) {perm = [0, 1]} : f32[1, T]\n  output \"o\" %0\n"),
+  EXPECT_EQ(after(simplify,
+                  "  symbol T in [1, 9]\n  %x = input \"x\" : f32[1, T]\n  %0 = transpose(%x) {perm = [0, 1]} : f32[1, "
+                  "T]\n  output \"o\" %0\n"),
             "  symbol T in [1, 9]\n  %x = input \"x\" : f32[1, T]\n  output \"o\" %x\n");
 }
 
@@ -111,7 +128,8 @@ TEST(Simplify, UniformConstantsAreSeenThroughViews) {
   output "o" %2
   update "s" %2
 )"),
-            "  symbol T in [1, 9]\n  %x = input \"x\" : f32[T, 3]\n  %s = state \"s\" : f32[T, 3]\n  output \"o\" %x\n  update \"s\" %x\n");
+            "  symbol T in [1, 9]\n  %x = input \"x\" : f32[T, 3]\n  %s = state \"s\" : f32[T, 3]\n  output \"o\" %x\n "
+            " update \"s\" %x\n");
 }
 
 }  // namespace
