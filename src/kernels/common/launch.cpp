@@ -1,0 +1,154 @@
+#include "kernels/common/launch.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "kir/serial.h"
+
+namespace tern::kernels {
+
+namespace {
+
+// Statements: what a device lacks is written out many times over.
+constexpr uint32_t kBudget = 1500;
+
+kir::Access kir_access(Access a) {
+  return a == Access::read ? kir::read : a == Access::write ? kir::write : kir::update;
+}
+
+}  // namespace
+
+Launcher::Launcher(BuildCtx& ctx, const Problem& problem, std::string name, uint32_t lanes)
+    : ctx_(ctx), problem_(problem), b_(std::move(name), lanes, ctx.asked.caps) {
+  b_.node_budget(kBudget);
+}
+
+kir::V Launcher::size(Dim d) {
+  if (const auto c = d.constant()) return kir::constant(kir::u32, static_cast<double>(static_cast<uint32_t>(*c)));
+  for (const auto& [known, v] : sizes_) {
+    if (known == d) return v;
+  }
+  const kir::V v = scalar(d);
+  sizes_.emplace_back(d, v);
+  return v;
+}
+
+kir::V Launcher::scalar(Dim d) {
+  const kir::V v = b_.dim("d" + std::to_string(scalars_.size()));
+  scalars_.push_back(d);
+  return v;
+}
+
+kir::Buffer Launcher::operand(uint16_t index, int width) {
+  for (const auto& [known, buffer] : operands_) {
+    if (known == index) return width == 1 ? buffer : buffer.as(buffer.type(), width);
+  }
+  const Operand& o = problem_.operands[index];
+  auto type = kir::storage_type(o.type.dtype);
+  if (!type) b_.fail(type.error().text);
+  kir::BufferOptions options;
+  const bool special = o.layout && o.layout.def != &kDense;
+  // Blocks and tiles are seen as words; views of other types lie on the same binding.
+  const kir::Buffer buffer = bind(ctx_.whole(index), "p" + std::to_string(index), special || !type || o.type.format ? kir::u32 : *type, options);
+  operands_.emplace_back(index, buffer);
+  return width == 1 ? buffer : buffer.as(buffer.type(), width);
+}
+
+kir::Buffer Launcher::bind(const Use& use, std::string_view name, kir::Type type, kir::BufferOptions options) {
+  uses_.push_back(use);
+  return b_.buffer(name, type, kir_access(use.access), options);
+}
+
+Status Launcher::launch(Dim groups) {
+  TERN_TRY(const kir::Kernel kernel, b_.finish());
+  KernelDef def;
+  def.name = kernel.name;
+  def.kind = KernelDef::Kind::kir;
+  def.code = kir::serialize(kernel);
+  for (const kir::Binding& b : kernel.bindings) {
+    def.sig.bindings.push_back(b.access == kir::read ? Access::read : b.access == kir::write ? Access::write : Access::update);
+  }
+  def.sig.scalars = static_cast<uint32_t>(scalars_.size());
+  def.hash = Hasher().text("kir").bytes(def.code).text(caps().isa).u64(static_cast<uint64_t>(caps().form)).done();
+  Step step;
+  step.what = Launch{ctx_.kernel(std::move(def)), groups, scalars_};
+  step.uses = uses_;
+  ctx_.step(std::move(step));
+  return ok();
+}
+
+uint32_t floor_power_of_two(uint64_t v) { return v == 0 ? 1u : 1u << (std::bit_width(std::min<uint64_t>(v, 1u << 30)) - 1); }
+
+uint32_t stream_lanes(const Caps& caps, int64_t count) {
+  uint32_t lanes = floor_power_of_two(std::min(caps.max_lanes, caps.lanes * 4));
+  while (count >= 0 && lanes > 1 && static_cast<int64_t>(lanes / 2) >= count) lanes /= 2;
+  return lanes;
+}
+
+int find_role(const Problem& problem, Role role, int nth) {
+  for (size_t i = 0; i < problem.operands.size(); ++i) {
+    if (problem.operands[i].role == role && nth-- == 0) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+Hash numerics_tag(std::string_view name, std::initializer_list<int64_t> numbers, const Caps& caps, std::string_view format) {
+  Hasher h;
+  h.text(name).text(format).text(caps.isa).u64(caps.lanes).u64(caps.fma);
+  for (int64_t n : numbers) h.i64(n);
+  return h.done();
+}
+
+double largest(const Asked& asked, const Problem& problem, Dim d) { return static_cast<double>(asked.dims.range(d, problem.bounds).second); }
+
+double bytes_of(const Operand& operand, const Layout& layout, const Problem& problem, const Asked& asked) {
+  const auto bytes = layout.def->bytes(asked.dims, operand.type, layout.tile);
+  return bytes ? largest(asked, problem, *bytes) : 0;
+}
+
+OrRefuse<Unit> check_bindings(const Problem& problem, const std::vector<Layout>& layouts, const Asked& asked,
+                              std::initializer_list<int> windowed) {
+  if (problem.operands.size() > asked.caps.max_bindings) {
+    return refuse(std::to_string(problem.operands.size()) + " operands, the device binds " + std::to_string(asked.caps.max_bindings));
+  }
+  for (size_t i = 0; i < problem.operands.size(); ++i) {
+    const Operand& o = problem.operands[i];
+    if (layouts[i].def == &kDense && !o.type.format && o.role != Role::index) {
+      TERN_ACCEPT(const kir::Type type, storage_of(o.type, asked.caps));
+      (void)type;
+    }
+    if (std::find(windowed.begin(), windowed.end(), static_cast<int>(i)) != windowed.end()) {
+      TERN_ACCEPT(const int count, window_count(o, layouts[i], problem.bounds, asked));
+      (void)count;
+      continue;
+    }
+    TERN_ACCEPT(const Dim size, layouts[i].def->bytes(asked.dims, o.type, layouts[i].tile));
+    const double most = largest(asked, problem, size);
+    if (most > static_cast<double>(asked.caps.max_binding_bytes)) {
+      return refuse("operand " + std::to_string(i) + " takes up to " + std::to_string(static_cast<int64_t>(most)) +
+                    " bytes, a binding holds " + std::to_string(asked.caps.max_binding_bytes));
+    }
+  }
+  return Unit{};
+}
+
+OrRefuse<std::vector<Layout>> dense_layouts(const Problem& problem) {
+  std::vector<Layout> out;
+  for (size_t i = 0; i < problem.operands.size(); ++i) {
+    const Operand& o = problem.operands[i];
+    if (!is_dense(o.layout)) return refuse("operand " + std::to_string(i) + " lies as " + std::string(o.layout.def->name) + ", wants dense");
+    if (o.type.format) return refuse("operand " + std::to_string(i) + " is in blocks of " + std::string(o.type.format->name));
+    out.push_back({&kDense, {}});
+  }
+  return out;
+}
+
+OrRefuse<kir::Type> storage_of(const TensorType& type, const Caps& caps) {
+  const auto t = kir::storage_type(type.dtype);
+  if (!t) return refuse("kernels have no values of " + std::string(dtype_name(type.dtype)));
+  if ((*t == kir::i64 || *t == kir::u64) && !caps.i64) return refuse("the device has no 64-bit integers");
+  if (*t == kir::f64 && !caps.f64) return refuse("the device has no f64");
+  return *t;
+}
+
+}  // namespace tern::kernels

@@ -1,0 +1,226 @@
+// region: outputs = prologue(index), for every index of extent. Axes that every map walks as one are joined; the trailing axes
+// become lanes (loads and stores along them are vectors where a map's stride allows), the others become workgroups.
+#include <algorithm>
+
+#include "kernels/common/expr.h"
+
+namespace tern {
+
+namespace kernels {
+namespace {
+
+using kir::V;
+
+// The Problem with joined axes: maps rewritten, and for each old axis where its coordinate comes from.
+struct Space {
+  std::vector<Dim> extent;
+  ScalarExpr expr;
+  std::vector<Output> outs;
+  std::vector<int> axis_of;  // old axis -> new axis; -1: always 0
+};
+
+std::vector<bool> indexed_axes(const ScalarExpr& expr, size_t rank) {
+  std::vector<bool> used(rank, false);
+  for (const auto& ins : expr.code) {
+    if (ins.kind == ScalarExpr::Kind::index && ins.a < rank) used[ins.a] = true;
+  }
+  return used;
+}
+
+Space joined(const Problem& p, DimTable& dims) {
+  Space s;
+  s.expr = p.prologue;
+  s.outs = p.parts[0].outs;
+  for (Output& o : s.outs) o.map = map_or_dense(dims, o.map, p.extent);
+  std::vector<IndexMap*> maps;
+  for (auto& l : s.expr.loads) maps.push_back(&l.map);
+  for (Output& o : s.outs) maps.push_back(&o.map);
+  for (IndexMap* m : maps) m->stride.resize(p.extent.size(), Dim(0));
+  const std::vector<bool> indexed = indexed_axes(s.expr, p.extent.size());
+  std::vector<IndexMap> kept(maps.size());
+  for (size_t i = 0; i < maps.size(); ++i) kept[i].offset = maps[i]->offset;
+  s.axis_of.assign(p.extent.size(), -1);
+  bool last_indexed = false;
+  for (size_t a = 0; a < p.extent.size(); ++a) {
+    if (p.extent[a] == Dim(1)) continue;
+    bool join = !s.extent.empty() && !indexed[a] && !last_indexed;
+    for (size_t i = 0; join && i < maps.size(); ++i) {
+      join = kept[i].stride.back() == dims.mul(maps[i]->stride[a], p.extent[a]);
+    }
+    if (join) {
+      s.extent.back() = dims.mul(s.extent.back(), p.extent[a]);
+    } else {
+      s.extent.push_back(p.extent[a]);
+    }
+    for (size_t i = 0; i < maps.size(); ++i) {
+      if (join) kept[i].stride.back() = maps[i]->stride[a];
+      else kept[i].stride.push_back(maps[i]->stride[a]);
+    }
+    s.axis_of[a] = static_cast<int>(s.extent.size()) - 1;
+    last_indexed = indexed[a];
+  }
+  for (size_t i = 0; i < maps.size(); ++i) *maps[i] = kept[i];
+  return s;
+}
+
+// Elements that go to memory together because the device stores nothing smaller than a word.
+int store_width(DType type, const Caps& caps) {
+  const uint32_t bytes = dtype_bytes(type);
+  if (bytes == 2 && !caps.f16_storage) return 2;
+  return bytes == 1 && !caps.byte_storage ? 4 : 1;
+}
+int elements_a_lane(const Problem& p, const Caps& caps) {
+  int n = 1;
+  for (const Output& o : p.parts[0].outs) n = std::max(n, store_width(p.operands[o.operand].type.dtype, caps));
+  return n;
+}
+
+OrRefuse<Unit> check_word_stores(const Space& s, int per_lane, DimTable& dims) {
+  if (per_lane == 1) return Unit{};
+  if (s.extent.empty() || !dims.divisible(s.extent.back(), per_lane).value_or(false)) {
+    return refuse("small elements need whole words, and the last axis is no multiple of " + std::to_string(per_lane));
+  }
+  for (const Output& o : s.outs) {
+    bool good = o.map.stride.back() == Dim(1) && dims.divisible(o.map.offset, per_lane).value_or(false);
+    for (size_t a = 0; a + 1 < o.map.stride.size(); ++a) good = good && dims.divisible(o.map.stride[a], per_lane).value_or(false);
+    if (!good) return refuse("small elements need whole words, and an output is not stored in runs of them");
+  }
+  return Unit{};
+}
+
+struct Plan {
+  size_t first_inner = 0;  // axes from here on are lanes
+  int64_t inner = 1;       // their elements; -1: the last axis alone, symbolic
+  Dim inner_dim = 1;
+  uint32_t lanes = 1;
+  int64_t chunks = 1;      // vectors that one workgroup does in turn
+};
+
+constexpr int64_t kEnough = 1024;  // elements of a workgroup beyond which its overhead no longer shows
+
+Plan plan(const Space& s, const Caps& caps, int per_lane, DimTable& dims) {
+  Plan p;
+  p.first_inner = s.extent.size();
+  while (p.first_inner > 0) {
+    const auto c = s.extent[p.first_inner - 1].constant();
+    const bool last = p.first_inner == s.extent.size();
+    if (!c) {
+      if (last) p.first_inner -= 1, p.inner = -1, p.inner_dim = s.extent.back();
+      break;
+    }
+    if (!last && (p.inner >= 4 * caps.lanes || p.inner * *c > (1 << 20))) break;
+    p.inner *= *c;
+    p.first_inner -= 1;
+  }
+  if (p.inner >= 0) p.inner_dim = p.inner;
+  p.lanes = stream_lanes(caps, p.inner < 0 ? -1 : (p.inner + per_lane - 1) / per_lane);
+  const int64_t vector = static_cast<int64_t>(p.lanes) * per_lane;
+  const int64_t most = std::max<int64_t>(1, kEnough / vector);
+  const int64_t known = p.inner < 0 ? dims.range(p.inner_dim).second : p.inner;
+  p.chunks = std::clamp<int64_t>((known + vector - 1) / vector, 1, most);
+  return p;
+}
+
+
+Status build_region(const Problem& problem, const Bid&, BuildCtx& ctx) {
+  DimTable& dims = ctx.asked.dims;
+  const Caps& caps = ctx.asked.caps;
+  const Space s = joined(problem, dims);
+  const int per_lane = elements_a_lane(problem, caps);
+  const Plan p = plan(s, caps, per_lane, dims);
+  Launcher l(ctx, problem, "region", p.lanes);
+  const int64_t vector = static_cast<int64_t>(p.lanes) * per_lane, tile = vector * p.chunks;
+  const Dim tiles = dims.ceildiv(p.inner_dim, tile);
+  Dim groups = tiles;
+  for (size_t a = 0; a < p.first_inner; ++a) groups = dims.mul(groups, s.extent[a]);
+
+  std::vector<V> axes(s.extent.size());
+  V rest = kir::group(), block = kir::constant(kir::u32, 0);
+  if (tiles != Dim(1)) {
+    if (p.first_inner == 0) block = rest;
+    else block = rest % l.size(tiles), rest = rest / l.size(tiles);
+  }
+  for (size_t a = p.first_inner; a-- > 0;) {
+    axes[a] = a == 0 ? rest : rest % l.size(s.extent[a]);
+    if (a > 0) rest = rest / l.size(s.extent[a]);
+  }
+  const bool exact = p.inner >= 0 && p.inner % tile == 0;
+  auto element = [&](V first) {  // of this lane, counted along the inner axes
+    std::vector<std::vector<V>> values;
+    for (int k = 0; k < per_lane; ++k) {
+      V e = first + k;
+      for (size_t a = s.extent.size(); a-- > p.first_inner;) {
+        const bool outermost = a == p.first_inner;
+        axes[a] = outermost ? e : e % l.size(s.extent[a]);
+        if (!outermost) e = e / l.size(s.extent[a]);
+      }
+      ExprInputs in;
+      in.axes = axes;
+      in.index = [&](uint16_t old) { return s.axis_of[old] < 0 ? kir::constant(kir::u32, 0) : axes[static_cast<size_t>(s.axis_of[old])]; };
+      values.push_back(emit_expr(l, s.expr, in));
+      if (per_lane > 1) continue;
+      for (const Output& o : s.outs) {
+        const kir::Buffer y = l.operand(o.operand);
+        y.store(map_index(l, o.map, axes), convert(values[0][o.result], kir::type_info(y.type()).loaded));
+      }
+    }
+    if (per_lane == 1) return;
+    for (const Output& o : s.outs) {
+      const kir::Buffer y = l.operand(o.operand);
+      const kir::Type loaded = kir::type_info(y.type()).loaded;
+      const int width = store_width(problem.operands[o.operand].type.dtype, caps);
+      std::vector<V> back = axes;
+      for (int k = 0; k < per_lane; k += width) {
+        V e = first + k;
+        for (size_t a = s.extent.size(); a-- > p.first_inner;) {
+          const bool outermost = a == p.first_inner;
+          back[a] = outermost ? e : e % l.size(s.extent[a]);
+          if (!outermost) e = e / l.size(s.extent[a]);
+        }
+        std::vector<V> v;
+        for (int w = 0; w < width; ++w) v.push_back(convert(values[static_cast<size_t>(k + w)][o.result], loaded));
+        const V at = map_index(l, o.map, back);
+        if (width == 1) y.store(at, v[0]);
+        else y.as(y.type(), width).store(at / width, v);
+      }
+    }
+  };
+  auto chunk = [&](V c) {
+    const V first = (block * static_cast<int>(p.chunks) + c) * static_cast<int>(vector) + kir::lane() * per_lane;
+    if (exact) element(first);
+    else kir::If(first < l.size(p.inner_dim), [&] { element(first); });
+  };
+  if (p.chunks == 1) chunk(kir::constant(kir::u32, 0));
+  else kir::For(0, static_cast<uint32_t>(p.chunks), chunk);
+  return l.launch(groups);
+}
+
+OrRefuse<std::vector<Bid>> bid_region(const Problem& problem, const Asked& asked) {
+  if (problem.parts.size() != 1 || problem.parts[0].outs.empty()) return refuse("a region has one part with outputs");
+  for (const Output& o : problem.parts[0].outs) {
+    if (o.kind != Output::Kind::map) return refuse("a region does not write row statistics");
+    if (o.result >= problem.prologue.code.size()) return refuse("an output names no instruction");
+  }
+  TERN_ACCEPT(std::vector<Layout> layouts, dense_layouts(problem));
+  TERN_ACCEPT(Unit fit, check_bindings(problem, layouts, asked));
+  TERN_ACCEPT(fit, check_expr(problem.prologue, asked.caps));
+  TERN_ACCEPT(fit, check_word_stores(joined(problem, asked.dims), elements_a_lane(problem, asked.caps), asked.dims));
+  Bid bid;
+  bid.layouts = layouts;
+  bid.numerics = numerics_tag("region 1", {}, asked.caps);
+  double elements = 1;
+  for (Dim d : problem.extent) elements *= largest(asked, problem, d);
+  for (size_t i = 0; i < layouts.size(); ++i) bid.bytes += bytes_of(problem.operands[i], layouts[i], problem, asked);
+  bid.flop = elements * expr_flop(problem.prologue);
+  bid.seconds = asked.caps.launch_s + std::max(bid.bytes / asked.caps.read_bytes_per_s, bid.flop / asked.caps.flop_per_s);
+  bid.variant = "lanes";
+  return std::vector<Bid>{bid};
+}
+
+}  // namespace
+}  // namespace kernels
+
+extern const Candidate kRegionKernel;
+const Candidate kRegionKernel = {"region", Family::region, kernels::bid_region, kernels::build_region};
+
+}  // namespace tern

@@ -1,0 +1,290 @@
+// Packed weights times int8 activation blocks: y[m, n] = sum over blocks of scale * (act scale * (dot(codes, act codes) - zero * act
+// sum)) [+ min * (act scale * act sum)]. One order of blocks for every row, whatever M, tile or range: rows are bit-equal.
+//
+// A workgroup of 32 lanes holds 32 * U rows of the weight and T rows of x. T = 1, U = 2 reads a whole tile as one stream (decode);
+// T = 6, U = 1 reuses each decoded word for six rows of x (prefill).
+#include <algorithm>
+
+#include "kernels/common/packed.h"
+#include "kernels/matmul/outputs.h"
+
+namespace tern {
+
+namespace kernels {
+namespace {
+
+using kir::V;
+using kir::Var;
+
+constexpr int kLanes = 32;
+
+struct Shape2 {
+  int tokens = 1, vectors = 2;  // T, U
+};
+
+Shape2 shape_for(const Caps& caps, int64_t most_rows, size_t weights) {
+  const bool wide = caps.lanes >= 16;
+  if (most_rows <= 1) return {1, wide && weights == 1 ? 2 : 1};
+  if (caps.dot4 != Dot4::fast) return {2, 1};
+  if (weights > 1) return {wide ? 3 : 2, 1};
+  return {most_rows <= 2 ? 2 : most_rows <= 4 || !wide ? 4 : 6, 1};
+}
+
+struct Weight {
+  Packed shape;
+  kir::Buffer words, scales;
+};
+
+class PartKernel {
+ public:
+  PartKernel(Launcher& l, const Part& part, Shape2 s, std::vector<Weight> weights, const kir::Shared& staging)
+      : l_(l), p_(l.problem()), part_(part), s_(s), weights_(std::move(weights)), staging_(staging) {}
+
+  // Groups of this part over `tiles` tiles.
+  Dim groups(Dim tiles) { return l_.dims().mul(tiles, l_.dims().mul(per_tile(), row_blocks())); }
+
+  void emit(V g, V first_tile) {
+    DimTable& dims = l_.dims();
+    const Dim k = p_.extent[2];
+    columns_k_ = l_.size(k);
+    V strip = g, block = kir::constant(kir::u32, 0);
+    if (row_blocks() != Dim(1)) {
+      block = g % l_.size(row_blocks());
+      strip = g / l_.size(row_blocks());
+    }
+    tile_ = per_tile() == 1 ? strip : strip / per_tile();
+    lane0_ = per_tile() == 1 ? kir::constant(kir::u32, 0) : strip % per_tile() * (kLanes * s_.vectors);
+    const V m = l_.size(p_.extent[1]);
+    const auto x = static_cast<uint16_t>(find_role(p_, Role::x));
+    acts_ = l_.operand(x).as(kir::u32);
+    const bool exact = dims.divisible(p_.extent[1], s_.tokens).value_or(false);
+    for (int t = 0; t < s_.tokens; ++t) {
+      rows_.push_back(block * s_.tokens + t);
+      const V row = exact || t == 0 ? rows_.back() : kir::min(rows_.back(), m - 1);  // past the end: the last row once more
+      base_.push_back(row * act_row_words(columns_k_));
+    }
+    for (size_t i = 0; i < weights_.size() * static_cast<size_t>(s_.tokens * s_.vectors); ++i) acc_.push_back(kir::var(0.f));
+    blocks_ = l_.size(dims.floordiv(k, kBlock));
+    kir::For(0, blocks_, [&](V b) {
+      for (size_t w = 0; w < weights_.size(); ++w) block_of(w, b);
+    });
+    write((first_tile + tile_) * 64 + lane0_, exact, m);
+  }
+
+ private:
+  int per_tile() const { return 64 / (kLanes * s_.vectors); }
+  Dim row_blocks() { return l_.dims().ceildiv(p_.extent[1], s_.tokens); }
+  Var& acc(size_t w, int t, int u) { return acc_[(w * static_cast<size_t>(s_.tokens) + static_cast<size_t>(t)) * static_cast<size_t>(s_.vectors) + static_cast<size_t>(u)]; }
+  V act(int t, V index) { return acts_[base_[static_cast<size_t>(t)] + index]; }
+
+  // The sum of activation codes over quads [first, end) of a block: the row's own sum where that is the whole block.
+  V code_sum(int t, V b, int first, int end) {
+    if (first == 0 && end == 8) return acts_.as(kir::i32)[base_[static_cast<size_t>(t)] + columns_k_ / 32 * 9 + b];
+    V sum = kir::constant(kir::i32, 0);
+    for (int q = first; q < end; ++q) sum = kir::dot4(sum, kir::constant(kir::u32, 0x01010101), act(t, b * 8 + q));
+    return sum;
+  }
+
+  void block_of(size_t w, V b) {
+    const Weight& weight = weights_[w];
+    const Packed& f = weight.shape;
+    const V record = tile_ * blocks_ + b, lane = lane0_ + kir::lane();
+    const V words = record * static_cast<int>(f.record_words()), scales = record * static_cast<int>(f.record_scales());
+    const int R = static_cast<int>(f.rows), fields = static_cast<int>(f.fields()), quads = static_cast<int>(f.group / 4);
+    for (int sub = 0; sub < static_cast<int>(f.groups); ++sub) {
+      const int first = sub * quads, end = first + quads;
+      std::vector<V> sums, dots, highs;
+      for (int t = 0; t < s_.tokens; ++t) {
+        sums.push_back(code_sum(t, b, first, end));
+        for (int u = 0; u < s_.vectors; ++u) {
+          dots.push_back(f.zero == 0 ? kir::constant(kir::i32, 0) : sums.back() * -f.zero);
+          highs.push_back(kir::constant(kir::i32, 0));
+        }
+      }
+      for (int q = first; q < end; ++q) {
+        std::vector<V> codes(static_cast<size_t>(s_.vectors)), tops(static_cast<size_t>(s_.vectors));
+        for (int u = 0; u < s_.vectors; ++u) {
+          const V word = weight.words[words + (q / fields * R + u * kLanes) + lane];
+          codes[static_cast<size_t>(u)] = packed_codes4(f, word, static_cast<uint32_t>(q % fields));
+          if (f.code_bits == 8) {  // dot4 takes codes below 128: the top bit goes a way of its own
+            tops[static_cast<size_t>(u)] = codes[static_cast<size_t>(u)] >> 7 & 0x01010101;
+            codes[static_cast<size_t>(u)] = codes[static_cast<size_t>(u)] & 0x7f7f7f7f;
+          }
+        }
+        for (int t = 0; t < s_.tokens; ++t) {
+          const V a = act(t, b * 8 + q);
+          for (int u = 0; u < s_.vectors; ++u) {
+            const auto i = static_cast<size_t>(t * s_.vectors + u);
+            dots[i] = kir::dot4(dots[i], codes[static_cast<size_t>(u)], a);
+            if (f.code_bits == 8) highs[i] = kir::dot4(highs[i], tops[static_cast<size_t>(u)], a);
+          }
+        }
+      }
+      for (int u = 0; u < s_.vectors; ++u) {
+        const V at = scales + (static_cast<int>(f.first_scale()) + sub * R + u * kLanes) + lane;
+        const V scale = weight.scales[at];
+        const V low = f.has_min ? weight.scales[at + static_cast<int>(f.groups) * R] : V();
+        for (int t = 0; t < s_.tokens; ++t) {
+          const auto i = static_cast<size_t>(t * s_.vectors + u);
+          const V act_scale = acts_.as(kir::f32)[base_[static_cast<size_t>(t)] + columns_k_ / 4 + b];
+          const V dot = f.code_bits == 8 ? dots[i] + (highs[i] << 7) : dots[i];
+          V sum = kir::fma(scale, kir::cast(kir::f32, dot) * act_scale, acc(w, t, u).get());
+          if (f.has_min) sum = kir::fma(low, kir::cast(kir::f32, sums[static_cast<size_t>(t)]) * act_scale, sum);
+          acc(w, t, u).set(sum);
+        }
+      }
+    }
+  }
+
+  void write(V column0, bool exact, V m) {
+    const bool whole = l_.dims().divisible(part_.n, 64).value_or(false);
+    for (int t = 0; t < s_.tokens; ++t) {
+      auto row = [&] {
+        for (int u = 0; u < s_.vectors; ++u) {
+          std::vector<V> values;
+          for (size_t w = 0; w < weights_.size(); ++w) values.push_back(acc(w, t, u).get());
+          OutputRow at{kir::constant(kir::u32, 0), rows_[static_cast<size_t>(t)], column0 + u * kLanes, l_.size(part_.n), whole};
+          write_outputs(l_, part_, at, values, staging_);
+        }
+      };
+      if (exact || t == 0) row();
+      else kir::If(rows_[static_cast<size_t>(t)] < m, row);
+    }
+  }
+
+  Launcher& l_;
+  const Problem& p_;
+  const Part& part_;
+  Shape2 s_;
+  std::vector<Weight> weights_;
+  const kir::Shared& staging_;
+  kir::Buffer acts_;
+  V columns_k_, blocks_, tile_, lane0_;
+  std::vector<V> rows_, base_;
+  std::vector<Var> acc_;
+};
+
+OrRefuse<std::vector<Packed>> packed_of(const Problem& p, const Part& part) {
+  std::vector<Packed> out;
+  for (uint16_t w : part.weights) {
+    TERN_ACCEPT(const Packed shape, packed_shape(p.operands[w].type, p.operands[w].layout.tile));
+    out.push_back(shape);
+  }
+  return out;
+}
+
+std::vector<Weight> bind_weights(Launcher& l, const std::vector<Packed>& shapes, const std::vector<Use>& uses, size_t part) {
+  std::vector<Weight> out;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const kir::Buffer words = l.bind(uses[i], "w" + std::to_string(part) + "_" + std::to_string(i), kir::u32);
+    out.push_back({shapes[i], words, words.as(shapes[i].scale)});
+  }
+  return out;
+}
+
+// All parts in one launch: group ranges one after the other.
+Status build_together(const Problem& p, BuildCtx& ctx, Shape2 s) {
+  Launcher l(ctx, p, "matvec_int8", kLanes);
+  bool blocks = false;
+  for (const Part& part : p.parts) blocks = blocks || writes_blocks(part, p);
+  const kir::Shared staging = blocks ? block_staging() : kir::Shared();
+  Dim total = 0;
+  for (size_t i = 0; i < p.parts.size(); ++i) {
+    const Part& part = p.parts[i];
+    const auto shapes = packed_of(p, part);
+    std::vector<Use> uses;
+    for (uint16_t w : part.weights) uses.push_back(ctx.whole(w));
+    PartKernel kernel(l, part, s, bind_weights(l, *shapes, uses, i), staging);
+    const Dim mine = kernel.groups(ctx.asked.dims.ceildiv(part.n, 64)), first = total;
+    total = ctx.asked.dims.add(total, mine);
+    const V zero = kir::constant(kir::u32, 0);
+    if (p.parts.size() == 1) kernel.emit(kir::group(), zero);
+    else kir::If(l.size(first) <= kir::group() && kir::group() < l.size(total), [&] { kernel.emit(kir::group() - l.size(first), zero); });
+  }
+  return l.launch(total);
+}
+
+Status build_part(const Problem& p, BuildCtx& ctx, const Part& part, Shape2 s) {
+  return for_weight_windows(p, part, ctx, [&](int64_t first, int64_t tiles, std::vector<Use> uses) {
+    Launcher l(ctx, p, "matmul_int8", kLanes);
+    const kir::Shared staging = writes_blocks(part, p) ? block_staging() : kir::Shared();
+    const auto shapes = packed_of(p, part);
+    PartKernel kernel(l, part, s, bind_weights(l, *shapes, uses, 0), staging);
+    kernel.emit(kir::group(), l.scalar(first));
+    return l.launch(kernel.groups(tiles));
+  });
+}
+
+bool needs_windows(const Problem& p, const Asked& asked) {
+  for (const Part& part : p.parts) {
+    for (uint16_t w : part.weights) {
+      if (bytes_of(p.operands[w], p.operands[w].layout, p, asked) > static_cast<double>(asked.caps.max_binding_bytes)) return true;
+    }
+  }
+  return false;
+}
+
+Status build_packed_int8(const Problem& p, const Bid&, BuildCtx& ctx) {
+  const auto rows = ctx.asked.dims.range(p.extent[1], p.bounds).second;
+  size_t weights = 1;
+  for (const Part& part : p.parts) weights = std::max(weights, part.weights.size());
+  const Shape2 s = shape_for(ctx.asked.caps, rows, weights);
+  if (rows <= 2 && p.parts.size() <= 4 && ctx.asked.caps.dot4 == Dot4::fast && !needs_windows(p, ctx.asked)) return build_together(p, ctx, s);
+  for (const Part& part : p.parts) TERN_OK(build_part(p, ctx, part, shape_for(ctx.asked.caps, rows, part.weights.size())));
+  return ok();
+}
+
+OrRefuse<std::vector<Bid>> bid_packed_int8(const Problem& p, const Asked& asked) {
+  TERN_ACCEPT(const MatmulRoles r, matmul_roles(p));
+  if (p.policy.precise) return refuse("quantises activations; the policy is precise");
+  if (!p.prologue.empty()) return refuse("takes no prologue");
+  const auto& desc = std::get<MatmulDesc>(p.desc);
+  if (desc.batched_weight || desc.weight_is_kn || r.batch != Dim(1)) return refuse("takes one [N, K] weight without batch");
+  if (p.operands[r.x].layout && p.operands[r.x].layout.def != &kActInt8) return refuse("reads x as int8 blocks");
+  if (!is_float(p.operands[r.x].type.dtype) || p.operands[r.x].type.format) return refuse("x is no float");
+  if (asked.caps.max_lanes < kLanes) return refuse("wants 32 lanes");
+  if (!asked.dims.divisible(r.k, kBlock).value_or(false) || !r.k.constant()) return refuse("k is no constant multiple of 32");
+  Bid bid;
+  TERN_ACCEPT(Unit fit, matmul_outputs(p, asked, bid.layouts));
+  bid.layouts[r.x] = {&kActInt8, {}};
+  std::string format;
+  const double rows = largest(asked, p, r.m);
+  for (const Part& part : p.parts) {
+    if (!part.n.constant()) return refuse("a weight has a symbolic number of rows");
+    for (uint16_t w : part.weights) {
+      const Operand& o = p.operands[w];
+      if (o.origin != Origin::param && !o.layout) return refuse("packed weights are parameters");
+      const auto choices = packed_layouts(o.type, asked.caps);
+      if (choices.empty()) return refuse("a weight is no packed integer");
+      if (o.layout && std::find(choices.begin(), choices.end(), o.layout) == choices.end()) return refuse("a weight lies as " + std::string(o.layout.def->name));
+      bid.layouts[w] = o.layout ? o.layout : choices[0];
+      format = o.type.format->name;
+      const double bytes = bytes_of(o, bid.layouts[w], p, asked);
+      bid.bytes += bytes;
+      bid.flop += 2 * rows * largest(asked, p, part.n) * largest(asked, p, r.k);
+      bid.launches = std::max(bid.launches, static_cast<int>(bytes / static_cast<double>(asked.caps.max_binding_bytes)) + 1);
+    }
+  }
+  std::vector<int> cut;
+  for (const Part& part : p.parts) cut.insert(cut.end(), part.weights.begin(), part.weights.end());
+  for (size_t i = 0; i < p.operands.size(); ++i) {
+    const double size = bytes_of(p.operands[i], bid.layouts[i], p, asked);
+    if (std::find(cut.begin(), cut.end(), static_cast<int>(i)) != cut.end()) continue;
+    if (size > static_cast<double>(asked.caps.max_binding_bytes)) return refuse("operand " + std::to_string(i) + " exceeds a binding");
+  }
+  (void)fit;
+  bid.numerics = numerics_tag("matmul packed int8 1", {*r.k.constant()}, asked.caps, format);
+  bid.bytes += bytes_of(p.operands[r.x], bid.layouts[r.x], p, asked);
+  bid.seconds = asked.caps.launch_s * bid.launches + std::max(bid.bytes / asked.caps.read_bytes_per_s, bid.flop / asked.caps.int8_op_per_s);
+  const Shape2 s = shape_for(asked.caps, static_cast<int64_t>(rows), p.parts[0].weights.size());
+  bid.variant = "t" + std::to_string(s.tokens) + " u" + std::to_string(s.vectors);
+  return std::vector<Bid>{bid};
+}
+
+}  // namespace
+}  // namespace kernels
+
+extern const Candidate kPackedInt8Kernel;
+const Candidate kPackedInt8Kernel = {"matmul.packed.int8", Family::matmul, kernels::bid_packed_int8, kernels::build_packed_int8};
+
+}  // namespace tern

@@ -1,0 +1,159 @@
+// Matmuls against f64 sums, and their rows against each other byte by byte.
+#include "unit/kernels/harness.h"
+
+namespace tern::test {
+
+namespace {
+
+struct Packed {
+  const Format* format;
+  std::vector<std::byte> file;
+  std::vector<float> values;
+};
+
+Packed packed_weight(const char* name, size_t n, size_t k, uint64_t seed) {
+  Random r(seed);
+  Packed w{format_by_name(name), {}, {}};
+  w.file = encode(*w.format, r.reals(n * k));
+  w.values = decode(*w.format, w.file);
+  return w;
+}
+
+// What the kernel is given: rows as int8 blocks decode to.
+std::vector<double> seen_by_kernel(const std::vector<float>& x, size_t k) {
+  const auto blocks = act_blocks(x, k);
+  std::vector<double> out(x.size());
+  for (size_t r = 0; r < x.size() / k; ++r) {
+    const std::byte* row = blocks.data() + r * (k / 32 * 40);
+    for (size_t i = 0; i < k; ++i) {
+      float scale;
+      std::memcpy(&scale, row + k + i / 32 * 4, 4);
+      out[r * k + i] = static_cast<double>(static_cast<int8_t>(row[i])) * static_cast<double>(scale);
+    }
+  }
+  return out;
+}
+
+double dot(const double* x, const float* w, size_t k) {
+  double sum = 0;
+  for (size_t i = 0; i < k; ++i) sum += x[i] * static_cast<double>(w[i]);
+  return sum;
+}
+
+// One weight, one output.
+std::vector<float> int8_matmul(const Place& place, const Packed& w, const std::vector<float>& x, int64_t n, int64_t k, int64_t most_rows) {
+  Case c;
+  const int64_t rows = static_cast<int64_t>(x.size()) / k;
+  const Dim m = c.symbol("T", 1, most_rows, rows);
+  c.p.family = Family::matmul;
+  c.p.desc = MatmulDesc{};
+  c.p.extent = {1, m, k};
+  const auto a = c.add(Role::x, {DType::f32, {m, k}}), b = c.add(Role::weight, {DType::f32, {n, k}, w.format}, Access::read, Origin::param),
+             y = c.add(Role::out, {DType::f32, {m, n}}, Access::write);
+  c.p.parts[0].n = n;
+  c.p.parts[0].weights = {b};
+  c.output(y);
+  Bid bid;
+  EXPECT_TRUE(c.choose("matmul.packed.int8", place.caps, &bid)) << c.error;
+  c.pack(b, w.file);
+  c.memory[a] = act_blocks(x, static_cast<size_t>(k));
+  c.run("matmul.packed.int8", place.caps, bid, place.interpret);
+  return c.get<float>(y);
+}
+
+}  // namespace
+
+TEST(PackedInt8, MatchesF64AndIsBitEqualOverRows) {
+  for (const Place& place : places()) {
+    for (const char* name : {"q4_0", "q4_1", "q8_0"}) {
+      for (int64_t n : {64, 96, 150}) {
+        SCOPED_TRACE(std::string(place.name) + " " + name + " n " + std::to_string(n));
+        const size_t k = 192, rows = 13;
+        const Packed w = packed_weight(name, static_cast<size_t>(n), k, 11);
+        Random r(12);
+        const auto x = r.reals(rows * k);
+        const auto all = int8_matmul(place, w, x, n, k, 64);
+        if (testing::Test::HasFatalFailure() || testing::Test::HasNonfatalFailure()) return;
+        const auto seen = seen_by_kernel(x, k);
+        for (size_t m = 0; m < rows; ++m) {
+          for (size_t c = 0; c < static_cast<size_t>(n); ++c) {
+            ASSERT_NEAR(all[m * static_cast<size_t>(n) + c], dot(&seen[m * k], &w.values[c * k], k), 2e-5) << m << " " << c;
+          }
+        }
+        for (size_t count : {1u, 2u, 3u}) {
+          const auto some = int8_matmul(place, w, {x.begin(), x.begin() + static_cast<std::ptrdiff_t>(count * k)}, n, k, static_cast<int64_t>(count));
+          if (testing::Test::HasFatalFailure()) return;
+          ASSERT_EQ(std::memcmp(some.data(), all.data(), some.size() * 4), 0) << "rows of m = " << count << " differ from rows of m = 13";
+        }
+      }
+    }
+  }
+}
+
+// Gate and up in one part with an epilogue, outputs as floats and as blocks; a second part beside it.
+TEST(PackedInt8, PartsEpilogueAndBlocks) {
+  for (const Place& place : places()) {
+    for (int64_t rows : {1, 9}) {
+      SCOPED_TRACE(std::string(place.name) + " rows " + std::to_string(rows));
+      const int64_t k = 96, n = 128, n2 = 80;
+      Case c;
+      const Dim m = c.symbol("T", 1, rows, rows);
+      c.p.family = Family::matmul;
+      c.p.desc = MatmulDesc{};
+      c.p.extent = {1, m, k};
+      const Packed gate = packed_weight("q4_1", 128, 96, 1), up = packed_weight("q4_1", 128, 96, 2), third = packed_weight("q8_0", 80, 96, 3);
+      const auto a = c.add(Role::x, {DType::f32, {m, k}}), g = c.add(Role::weight, {DType::f32, {n, k}, gate.format}, Access::read, Origin::param),
+                 u = c.add(Role::weight, {DType::f32, {n, k}, up.format}, Access::read, Origin::param),
+                 t = c.add(Role::weight, {DType::f32, {n2, k}, third.format}, Access::read, Origin::param), bias = c.add(Role::extra, {DType::f32, {n}}),
+                 y = c.add(Role::out, {DType::f32, {m, n}}, Access::write), q = c.add(Role::out, {DType::f32, {m, n}}, Access::write),
+                 z = c.add(Role::out, {DType::f32, {m, n2}}, Access::write);
+      c.p.operands[q].layout = {&kActInt8, {}};
+      Part& part = c.p.parts[0];
+      part.n = n;
+      part.weights = {g, u};
+      using Kind = ScalarExpr::Kind;
+      part.epilogue.loads = {{bias, {0, {0, 0, 1}}}};
+      part.epilogue.code = {{Kind::accumulator, ScalarOp::add, DType::f32, 0}, {Kind::accumulator, ScalarOp::add, DType::f32, 1}, {Kind::op, ScalarOp::silu, DType::f32, 0},
+                            {Kind::op, ScalarOp::mul, DType::f32, 2, 1}, {Kind::load, ScalarOp::add, DType::f32, 0}, {Kind::op, ScalarOp::add, DType::f32, 3, 4}};
+      c.output(y, 5), c.output(q, 5);
+      Part second;
+      second.n = n2;
+      second.weights = {t};
+      second.outs.push_back({z, 0, Output::Kind::map, {}});
+      c.p.parts.push_back(second);
+      Bid bid;
+      ASSERT_TRUE(c.choose("matmul.packed.int8", place.caps, &bid)) << c.error;
+      c.pack(g, gate.file), c.pack(u, up.file), c.pack(t, third.file);
+      Random r(5);
+      const auto x = r.reals(static_cast<size_t>(rows * k)), b = r.reals(128);
+      c.memory[a] = act_blocks(x, 96);
+      c.set(bias, b);
+      c.run("matmul.packed.int8", place.caps, bid, place.interpret);
+      if (HasFatalFailure()) return;
+      const auto seen = seen_by_kernel(x, 96);
+      const auto got = c.get<float>(y), other = c.get<float>(z);
+      for (size_t i = 0; i < static_cast<size_t>(rows); ++i) {
+        for (size_t j = 0; j < 128; ++j) {
+          const double p = dot(&seen[i * 96], &gate.values[j * 96], 96), s = dot(&seen[i * 96], &up.values[j * 96], 96);
+          ASSERT_NEAR(got[i * 128 + j], p / (1 + std::exp(-p)) * s + static_cast<double>(b[j]), 1e-4);
+        }
+        for (size_t j = 0; j < 80; ++j) ASSERT_NEAR(other[i * 80 + j], dot(&seen[i * 96], &third.values[j * 96], 96), 2e-5);
+      }
+      ASSERT_EQ(c.memory[q], act_blocks(got, 128));
+    }
+  }
+}
+
+TEST(PackedInt8, WindowsOfALargeWeight) {  // 2.6 MB of weights under a binding limit of 1 MiB
+  Place mean = places()[1];
+  const int64_t n = 2100, k = 2048;
+  const Packed w = packed_weight("q4_1", static_cast<size_t>(n), static_cast<size_t>(k), 21);
+  Random r(22);
+  const auto x = r.reals(static_cast<size_t>(k));
+  const auto y = int8_matmul(mean, w, x, n, k, 1);
+  if (HasFatalFailure()) return;
+  const auto seen = seen_by_kernel(x, static_cast<size_t>(k));
+  for (size_t j = 0; j < static_cast<size_t>(n); j += 37) ASSERT_NEAR(y[j], dot(seen.data(), &w.values[j * static_cast<size_t>(k)], static_cast<size_t>(k)), 1e-3);
+}
+
+}  // namespace tern::test
