@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/version.h"
 #include "emit/llvm_compiler.h"
 #include "runtime/disk_cache.h"
 
@@ -13,9 +14,9 @@ namespace tern::engine {
 namespace {
 
 // Changes whenever the code generator may give other code for the same kernel.
-constexpr std::string_view kCodegenVersion = "tern " TERN_VERSION " llvm 1";
+constexpr std::string_view kCodegenVersion = "llvm 1";
 
-Hash object_key(const KernelDef& def, const Caps& caps) { return Hasher().text(kCodegenVersion).text(caps.isa).bytes(def.code).done(); }
+Hash object_key(const KernelDef& def, const Caps& caps) { return Hasher().text(version()).text(kCodegenVersion).text(caps.isa).bytes(def.code).done(); }
 
 double since(std::chrono::steady_clock::time_point start) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
 

@@ -6,17 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "core/index_map.h"
 #include "tern/graph.h"
 
 namespace tern {
-
-// Elements of the stored value, over the reader's axes: index = offset + sum(stride[i] * axis[i]). Strides may be 0 or
-// negative.
-struct IndexMap {
-  Dim offset;
-  std::vector<Dim> stride;
-  bool operator==(const IndexMap&) const = default;
-};
 
 enum class AttrKind : uint8_t {
   boolean,

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "core/index_map.h"
 #include "core/scalar.h"
-#include "graph/op.h"
 #include "program/family.h"
 #include "program/layout.h"
 #include "tern/tensor.h"
