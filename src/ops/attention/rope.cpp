@@ -122,8 +122,9 @@ Result<std::vector<Value>> decompose(Builder& b, const Node& node, std::span<con
   const bool halves = o.pairing == RopeOptions::Pairing::halves;
   const Value x = compute_cast(b, in[0]);
   const Value turning = slice(b, x, -1, 0, o.rotary);
-  Shape paired = type.shape;
-  paired.back() = halves ? Dim(2) : Dim(o.rotary / 2);
+  const Shape leading(type.shape.begin(), type.shape.end() - 1);
+  Shape paired = leading;
+  paired.push_back(halves ? Dim(2) : Dim(o.rotary / 2));
   paired.push_back(halves ? Dim(o.rotary / 2) : Dim(2));
   const auto token_axis = static_cast<int64_t>(rank) - 3, angle_axis = static_cast<int64_t>(halves ? rank : rank - 1),
              pair_axis = static_cast<int64_t>(halves ? rank - 1 : rank);
@@ -132,8 +133,8 @@ Result<std::vector<Value>> decompose(Builder& b, const Node& node, std::span<con
   const Value cs = broadcast(b, c, paired, {token_axis, angle_axis});
   const Value sn = mul(b, broadcast(b, s, paired, {token_axis, angle_axis}), broadcast(b, sign, paired, {pair_axis}));
   const Value turned = add(b, mul(b, p, cs), mul(b, reverse(b, p, {pair_axis}), sn));
-  Shape flat = type.shape;
-  flat.back() = o.rotary;
+  Shape flat = leading;
+  flat.push_back(o.rotary);
   Value y = reshape(b, turned, flat);
   if (o.rotary < head) y = concat(b, {y, slice(b, x, -1, o.rotary, head)}, -1);
   return take(b, {cast(b, y, type.dtype)});
