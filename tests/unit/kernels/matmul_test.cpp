@@ -156,4 +156,115 @@ TEST(PackedInt8, WindowsOfALargeWeight) {  // 2.6 MB of weights under a binding 
   for (size_t j = 0; j < static_cast<size_t>(n); j += 37) ASSERT_NEAR(y[j], dot(seen.data(), &w.values[j * static_cast<size_t>(k)], static_cast<size_t>(k)), 1e-3);
 }
 
+namespace {
+
+struct FloatMatmul {
+  std::string kernel = "matmul.lanes";
+  int64_t batch = 1, n = 64, k = 48, most_rows = 64;
+  bool batched = false, kn = false;
+  DType weight = DType::f32;
+  const Packed* packed = nullptr;
+};
+
+std::vector<float> float_matmul(const Place& place, const FloatMatmul& f, const std::vector<float>& w, const std::vector<float>& x) {
+  Case c;
+  const int64_t rows = static_cast<int64_t>(x.size()) / f.k / f.batch;
+  const Dim m = c.symbol("T", 1, f.most_rows, rows);
+  c.p.family = Family::matmul;
+  c.p.desc = MatmulDesc{f.batched, f.kn};
+  c.p.policy.precise = true;
+  c.p.extent = {f.batch, m, f.k};
+  Shape ws = f.kn ? Shape{f.k, f.n} : Shape{f.n, f.k}, xs{m, f.k}, ys{m, f.n};
+  if (f.batched) ws.insert(ws.begin(), f.batch);
+  if (f.batch > 1) xs.insert(xs.begin(), f.batch), ys.insert(ys.begin(), f.batch);
+  const bool made = f.kernel == "matmul.dots";
+  const auto a = c.add(Role::x, {DType::f32, xs}),
+             b = c.add(Role::weight, {f.weight, ws, f.packed ? f.packed->format : nullptr}, Access::read, made ? Origin::temp : Origin::param),
+             y = c.add(Role::out, {DType::f32, ys}, Access::write);
+  c.p.parts[0].n = f.n;
+  c.p.parts[0].weights = {b};
+  c.output(y);
+  Bid bid;
+  EXPECT_TRUE(c.choose(f.kernel, place.caps, &bid)) << c.error;
+  if (testing::Test::HasNonfatalFailure()) return {};
+  c.set(a, x);
+  if (f.packed) {
+    c.pack(b, f.packed->file);
+  } else {
+    std::vector<std::byte> file(w.size() * dtype_bytes(f.weight));
+    for (size_t i = 0; i < w.size(); ++i) {
+      const uint16_t h = f.weight == DType::bf16 ? f32_to_bf16(w[i]) : f32_to_f16(w[i]);
+      if (f.weight == DType::f32) std::memcpy(&file[i * 4], &w[i], 4);
+      else std::memcpy(&file[i * 2], &h, 2);
+    }
+    c.pack(b, file);
+  }
+  c.run(f.kernel, place.caps, bid, place.interpret);
+  return c.get<float>(y);
+}
+
+void check_float(const Place& place, FloatMatmul f, size_t rows, std::vector<float> w, double tolerance) {
+  SCOPED_TRACE(std::string(place.name) + " " + f.kernel + " n " + std::to_string(f.n) + " k " + std::to_string(f.k) + " batch " + std::to_string(f.batch));
+  const size_t n = static_cast<size_t>(f.n), k = static_cast<size_t>(f.k), batch = static_cast<size_t>(f.batch);
+  Random r(31);
+  const auto x = r.reals(batch * rows * k);
+  const auto y = float_matmul(place, f, w, x);
+  if (testing::Test::HasFatalFailure() || testing::Test::HasNonfatalFailure()) return;
+  if (f.weight == DType::f16) for (float& v : w) v = f16_to_f32(f32_to_f16(v));
+  if (f.weight == DType::bf16) for (float& v : w) v = bf16_to_f32(f32_to_bf16(v));
+  for (size_t b = 0; b < batch; ++b) {
+    for (size_t m = 0; m < rows; ++m) {
+      for (size_t c = 0; c < n; ++c) {
+        double want = 0;
+        for (size_t i = 0; i < k; ++i) {
+          const size_t at = (f.batched ? b * n * k : 0) + (f.kn ? i * n + c : c * k + i);
+          want += static_cast<double>(x[(b * rows + m) * k + i]) * static_cast<double>(w[at]);
+        }
+        ASSERT_NEAR(y[(b * rows + m) * n + c], want, tolerance) << b << " " << m << " " << c;
+      }
+    }
+  }
+  if (f.batch > 1 || rows < 2) return;
+  for (size_t count : {1u, 2u}) {
+    f.most_rows = static_cast<int64_t>(count);
+    const auto some = float_matmul(place, f, w, {x.begin(), x.begin() + static_cast<std::ptrdiff_t>(count * k)});
+    if (testing::Test::HasFatalFailure()) return;
+    ASSERT_EQ(std::memcmp(some.data(), y.data(), some.size() * 4), 0) << "rows of m = " << count << " differ";
+  }
+}
+
+}  // namespace
+
+TEST(FloatMatmul, TilesDenseAndBatches) {
+  for (const Place& place : places()) {
+    Random r(41);
+    for (DType type : {DType::f32, DType::f16, DType::bf16}) check_float(place, {.n = 70, .k = 52, .weight = type}, 11, r.reals(70 * 52), 1e-4);
+    check_float(place, {.n = 128, .k = 33}, 5, r.reals(128 * 33), 1e-4);
+    check_float(place, {.n = 70, .k = 40, .kn = true}, 11, r.reals(70 * 40), 1e-4);
+    check_float(place, {.n = 45, .k = 40, .kn = true}, 1, r.reals(45 * 40), 1e-4);
+    check_float(place, {.batch = 3, .n = 64, .k = 24, .batched = true, .kn = true}, 4, r.reals(3 * 64 * 24), 1e-4);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(FloatMatmul, RowsAlongK) {
+  for (const Place& place : places()) {
+    Random r(42);
+    check_float(place, {.kernel = "matmul.dots", .n = 10, .k = 64}, 7, r.reals(10 * 64), 1e-4);
+    check_float(place, {.kernel = "matmul.dots", .n = 9, .k = 45}, 5, r.reals(9 * 45), 1e-4);
+    check_float(place, {.kernel = "matmul.dots", .batch = 3, .n = 6, .k = 20, .batched = true}, 5, r.reals(3 * 6 * 20), 1e-4);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(FloatMatmul, PackedWeightsPrecisely) {
+  for (const Place& place : places()) {
+    for (const char* name : {"q4_0", "q4_1", "q8_0"}) {
+      const Packed w = packed_weight(name, 80, 96, 51);
+      check_float(place, {.n = 80, .k = 96, .packed = &w}, 9, w.values, 2e-5);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
 }  // namespace tern::test
