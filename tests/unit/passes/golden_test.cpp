@@ -105,6 +105,16 @@ TEST(Golden, LlamaLayer) {
   expect_golden(print(parts), "llama_layer_decomposed");
 }
 
+// A text by hand, also a seed of the fuzzer: it must say exactly what the printer says.
+TEST(Golden, Shapes) {
+  std::ifstream file(std::string(TERN_TEST_GOLDEN) + "/graph/shapes.txt");
+  std::stringstream text;
+  text << file.rdbuf();
+  auto g = parse_graph(text.str());
+  ASSERT_TRUE(g.ok()) << g.error().message();
+  EXPECT_EQ(print(*g), text.str());
+}
+
 // Not a gate of time, only of growth: four times the layers must not cost sixteen times as long.
 TEST(Golden, CostGrowsWithTheModel) {
   auto seconds = [](int layers) {
