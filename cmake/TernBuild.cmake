@@ -2,6 +2,7 @@
 option(TERN_TESTS "Build the tests" ON)
 option(TERN_BENCH "Build the benchmarks" ON)
 option(TERN_WERROR "Treat warnings as errors" ON)
+option(TERN_LIBFUZZER "Build the libFuzzer programs, everything with their coverage (clang only)" OFF)
 set(TERN_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize= (address,undefined or thread)")
 
 set(CMAKE_CXX_STANDARD 20)
@@ -26,7 +27,7 @@ if(TERN_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
-add_compile_options(-Wall -Wextra -Wshadow=local -Wnon-virtual-dtor -Woverloaded-virtual)
+add_compile_options(-Wall -Wextra $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local> -Wnon-virtual-dtor -Woverloaded-virtual)
 if(TERN_WERROR)
   add_compile_options(-Werror)
 endif()
@@ -35,6 +36,9 @@ add_compile_options(-ffp-contract=off)
 if(TERN_SANITIZE)
   add_compile_options(-fsanitize=${TERN_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${TERN_SANITIZE})
+endif()
+if(TERN_LIBFUZZER)
+  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
 # The arrows of cmake/arrows.txt: TERN_ARROWS_<room> holds what a room may include directly.
@@ -101,7 +105,7 @@ function(tern_link target)
 endfunction()
 
 # tern_test(name ROOMS rooms... [LABELS ...]): a GoogleTest program tern_test_<name> from the folder's *.cpp, linking the
-# rooms it names and what they need.
+# rooms it names and what they need. Label `threads`: run under ThreadSanitizer too.
 function(tern_test name)
   cmake_parse_arguments(TEST "" "" "ROOMS;DEPS;LIBS;LABELS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
@@ -113,6 +117,9 @@ function(tern_test name)
   target_link_libraries(tern_test_${name} PRIVATE GTest::gtest GTest::gtest_main ${TEST_LIBS})
   target_include_directories(tern_test_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(tern_test_${name} PRIVATE TERN_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" TERN_TEST_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")
+  foreach(label ${TEST_LABELS})
+    add_dependencies(tests_${label} tern_test_${name})
+  endforeach()
   add_test(NAME ${name} COMMAND tern_test_${name})
   set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT 600)
 endfunction()
