@@ -43,11 +43,14 @@ Status for_windows(const Problem& problem, uint16_t operand, const Layout& layou
   const auto c = cut(o, layout, problem.bounds, ctx.asked);
   if (!c) return make_error(Code::limit, c.why());
   if (c->units == 0) {
+    // A symbolic size fits whole: its largest number of units.
     int64_t units = 1;
     if (layout.def->window_axis >= 0) {
       const auto bytes = layout.def->bytes(ctx.asked.dims, o.type, layout.tile);
       const auto unit = layout.def->unit_bytes(ctx.asked.dims, o.type, layout.tile);
-      if (bytes && unit && bytes->constant() && unit->constant().value_or(0) > 0) units = (*bytes->constant() + *unit->constant() - 1) / *unit->constant();
+      const int64_t unit_bytes = unit ? unit->constant().value_or(0) : 0;
+      if (bytes && unit_bytes > 0)
+        units = (ctx.asked.dims.range(*bytes, problem.bounds).second + unit_bytes - 1) / unit_bytes;
     }
     return each(0, units, ctx.whole(operand));
   }
