@@ -1,0 +1,207 @@
+// bench_kernels [--json] [--only text]: every kernel's time beside its roof, measured in the same run, and beside a plain loop that
+// does the same work (its slow twin).
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "bench.h"
+
+namespace tern::bench {
+namespace {
+
+struct Row {
+  std::string name, bound;  // bound: "read", "flop", "int8"
+  double seconds = 0, twin = 0, work = 0, roof = 0;
+};
+
+struct Options {
+  bool json = false;
+  std::string only;
+};
+
+class Table {
+ public:
+  Table(const Roofs& roofs, const Options& o) : roofs_(roofs), o_(o) {}
+  bool wants(const std::string& name) const { return o_.only.empty() || name.find(o_.only) != std::string::npos; }
+  // work: bytes or operations of one run. twin: null where there is none.
+  void add(const std::string& name, const std::string& bound, double work, Instance& i, const std::function<void()>& twin) {
+    std::vector<std::function<void()>> f = {[&] { i.run(); }};
+    if (twin) f.push_back(twin);
+    const auto t = medians(f);
+    Row r{name, bound, t[0], twin ? t[1] : 0, work, bound == "read" ? roofs_.read : bound == "flop" ? roofs_.flop : roofs_.int8};
+    rows_.push_back(r);
+    if (o_.json) return;
+    std::printf("%-34s %10.1f us  %8.2f G%s/s  %5.1f %% of roof", name.c_str(), r.seconds * 1e6, work / r.seconds * 1e-9, bound == "read" ? "B" : "op", 100 * work / r.seconds / r.roof);
+    if (twin) std::printf("  %6.2f x slow twin", r.twin / r.seconds);
+    std::printf("\n");
+    std::fflush(stdout);
+  }
+  void finish() const {
+    std::vector<double> c = compile_seconds();
+    std::sort(c.begin(), c.end());
+    const double median = c.empty() ? 0 : c[c.size() / 2], most = c.empty() ? 0 : c.back();
+    if (!o_.json) {
+      std::printf("compile: %zu kernels, median %.1f ms, most %.1f ms\n", c.size(), median * 1e3, most * 1e3);
+      return;
+    }
+    std::printf("{\"roofs\":{\"read\":%.4g,\"flop\":%.4g,\"int8\":%.4g},\"compile\":{\"kernels\":%zu,\"median_s\":%.4g,\"max_s\":%.4g},\"kernels\":[", roofs_.read, roofs_.flop,
+                roofs_.int8, c.size(), median, most);
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const Row& r = rows_[i];
+      std::printf("%s{\"name\":\"%s\",\"bound\":\"%s\",\"seconds\":%.6g,\"twin_seconds\":%.6g,\"work\":%.6g,\"share\":%.4f}", i ? "," : "", r.name.c_str(), r.bound.c_str(), r.seconds, r.twin,
+                  r.work, r.work / r.seconds / r.roof);
+    }
+    std::printf("]}\n");
+  }
+
+ private:
+  Roofs roofs_;
+  Options o_;
+  std::vector<Row> rows_;
+};
+
+void packed(Table& t, const char* format, int64_t m, int64_t n, int64_t k, bool precise = false) {
+  const std::string name = std::string(precise ? "f32 x " : "int8 x ") + format + " " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+  if (!t.wants(name)) return;
+  Instance i;
+  i.p.family = Family::matmul;
+  i.p.desc = MatmulDesc{};
+  i.p.policy.precise = precise;
+  i.p.extent = {1, m, k};
+  const auto x = i.add(Role::x, {DType::f32, {m, k}}), w = i.add(Role::weight, {DType::f32, {n, k}, format_by_name(format)}, Access::read, Origin::param),
+             y = i.add(Role::out, {DType::f32, {m, n}}, Access::write);
+  i.p.parts[0].n = n;
+  i.p.parts[0].weights = {w};
+  i.output(y);
+  i.prepare(precise ? "matmul.lanes" : "matmul.packed.int8");
+  (void)x;
+  // The twin: int8 codes and one dot a row, written plainly.
+  std::vector<int8_t> codes(static_cast<size_t>(n * k), 3), acts(static_cast<size_t>(k), 2);
+  std::vector<float> out(static_cast<size_t>(n));
+  const bool twin = m == 1;
+  t.add(name, m == 1 ? "read" : precise ? "flop" : "int8", m == 1 ? static_cast<double>(i.bytes(w)) : 2.0 * static_cast<double>(m * n * k), i, !twin ? std::function<void()>() : [&] {
+    for (size_t r = 0; r < out.size(); ++r) {
+      float sum = 0;
+      for (size_t b = 0; b < acts.size(); b += 32) {
+        int dot = 0;
+        for (size_t c = 0; c < 32; ++c) dot += codes[r * acts.size() + b + c] * acts[b + c];
+        sum += static_cast<float>(dot) * 0.01f;
+      }
+      out[r] = sum;
+    }
+  });
+}
+
+void floats(Table& t, const char* kernel, int64_t m, int64_t n, int64_t k, bool kn) {
+  const std::string name = std::string("f32 ") + kernel + (kn ? " kn " : " ") + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+  if (!t.wants(name)) return;
+  Instance i;
+  i.p.family = Family::matmul;
+  i.p.desc = MatmulDesc{false, kn};
+  i.p.extent = {1, m, k};
+  const bool dots = !std::strcmp(kernel, "matmul.dots");
+  const auto x = i.add(Role::x, {DType::f32, {m, k}}), w = i.add(Role::weight, {DType::f32, kn ? Shape{k, n} : Shape{n, k}}, Access::read, dots ? Origin::temp : Origin::param),
+             y = i.add(Role::out, {DType::f32, {m, n}}, Access::write);
+  i.p.parts[0].n = n;
+  i.p.parts[0].weights = {w};
+  i.output(y);
+  i.prepare(kernel);
+  const bool small = m * n * k <= 64 * 1024 * 1024 && m > 1;
+  float *a = i.data<float>(x), *b = i.data<float>(w), *c = i.data<float>(y);
+  t.add(name, m == 1 ? "read" : "flop", m == 1 ? static_cast<double>(i.bytes(w)) : 2.0 * static_cast<double>(m * n * k), i, !small ? std::function<void()>() : [=] {
+    for (int64_t r = 0; r < m; ++r) {
+      for (int64_t j = 0; j < n; ++j) {
+        float sum = 0;
+        for (int64_t q = 0; q < k; ++q) sum += a[r * k + q] * b[j * k + q];
+        c[r * n + j] = sum;
+      }
+    }
+  });
+}
+
+void region(Table& t, int64_t n, bool exp) {  // y = a * b + a, or with an exponential
+  const std::string name = std::string("region ") + (exp ? "silu(a) * b " : "a * b + a ") + std::to_string(n);
+  if (!t.wants(name)) return;
+  Instance i;
+  i.p.family = Family::region;
+  i.p.desc = RegionDesc{};
+  i.p.extent = {n};
+  const auto a = i.add(Role::x, {DType::f32, {n}}), b = i.add(Role::x, {DType::f32, {n}}), y = i.add(Role::out, {DType::f32, {n}}, Access::write);
+  using Kind = ScalarExpr::Kind;
+  ScalarExpr& e = i.p.prologue;
+  e.loads = {{a, {0, {1}}}, {b, {0, {1}}}};
+  e.code = {{Kind::load, ScalarOp::add, DType::f32, 0}, {Kind::load, ScalarOp::add, DType::f32, 1}};
+  if (exp) e.code.push_back({Kind::op, ScalarOp::silu, DType::f32, 0}), e.code.push_back({Kind::op, ScalarOp::mul, DType::f32, 2, 1});
+  else e.code.push_back({Kind::op, ScalarOp::mul, DType::f32, 0, 1}), e.code.push_back({Kind::op, ScalarOp::add, DType::f32, 2, 0});
+  i.output(y, 3);
+  i.prepare("region");
+  const float *pa = i.data<float>(a), *pb = i.data<float>(b);
+  float* py = i.data<float>(y);
+  t.add(name, "read", 12.0 * static_cast<double>(n), i, [=] {
+    if (exp) for (int64_t k = 0; k < n; ++k) py[k] = pa[k] / (1 + std::exp(-pa[k])) * pb[k];
+    else for (int64_t k = 0; k < n; ++k) py[k] = pa[k] * pb[k] + pa[k];
+  });
+}
+
+void norm(Table& t, int64_t rows, int64_t n, bool blocks) {
+  const std::string name = std::string("rms norm ") + (blocks ? "to blocks " : "") + std::to_string(rows) + "x" + std::to_string(n);
+  if (!t.wants(name)) return;
+  Instance i;
+  i.p.family = Family::norm;
+  i.p.desc = NormDesc{NormKind::rms, 1e-5};
+  i.p.extent = {rows, n};
+  i.p.parts[0].n = n;
+  const auto x = i.add(Role::x, {DType::f32, {rows, n}}), w = i.add(Role::weight, {DType::f32, {n}}), y = i.add(Role::out, {DType::f32, {rows, n}}, Access::write);
+  i.output(y);
+  if (blocks) i.p.operands[y].layout = {&kActInt8, {}};
+  i.prepare("norm");
+  const float *px = i.data<float>(x), *pw = i.data<float>(w);
+  std::vector<float> out(static_cast<size_t>(n));
+  t.add(name, "read", (blocks ? 5.25 : 8.0) * static_cast<double>(rows * n), i, [&] {
+    for (int64_t r = 0; r < rows; ++r) {
+      float sum = 0;
+      for (int64_t k = 0; k < n; ++k) sum += px[r * n + k] * px[r * n + k];
+      const float s = 1 / std::sqrt(sum / static_cast<float>(n) + 1e-5f);
+      for (int64_t k = 0; k < n; ++k) out[static_cast<size_t>(k)] = px[r * n + k] * s * pw[k];
+    }
+  });
+}
+
+int run(int argc, char** argv) {
+  Options o;
+  for (int i = 1; i < argc; ++i) {
+    if (!std::strcmp(argv[i], "--json")) o.json = true;
+    else if (!std::strcmp(argv[i], "--only") && i + 1 < argc) o.only = argv[++i];
+    else return std::fprintf(stderr, "usage: bench_kernels [--json] [--only text]\n"), 2;
+  }
+  const Roofs roofs = measure_roofs();
+  if (!o.json) std::printf("one thread, %s: read %.1f GB/s, f32 %.1f GFLOP/s, dot4 %.1f GOP/s\n", host_caps().isa.c_str(), roofs.read * 1e-9, roofs.flop * 1e-9, roofs.int8 * 1e-9);
+  Table t(roofs, o);
+  for (const char* f : {"q4_1", "q4_0", "q8_0"}) packed(t, f, 1, 65536, 4096 / 2);
+  packed(t, "q4_1", 1, 49152, 576);
+  packed(t, "q4_1", 1, 1536, 576);
+  packed(t, "q4_1", 1, 576, 1536);
+  for (const char* f : {"q4_1", "q4_0", "q8_0"}) packed(t, f, 512, 1536, 576);
+  packed(t, "q4_1", 512, 1024, 1024);
+  packed(t, "q4_1", 4, 1536, 576);
+  packed(t, "q4_1", 1, 8192, 2048, true);
+  packed(t, "q4_1", 512, 1024, 1024, true);
+  floats(t, "matmul.lanes", 1, 16384, 2048, false);
+  floats(t, "matmul.lanes", 1024, 1024, 1024, false);
+  floats(t, "matmul.lanes", 1024, 1024, 1024, true);
+  floats(t, "matmul.dots", 1024, 1024, 1024, false);
+  floats(t, "matmul.lanes", 256, 256, 256, false);
+  region(t, 1 << 24, false);
+  region(t, 1 << 24, true);
+  region(t, 1 << 14, false);
+  norm(t, 512, 576, false);
+  norm(t, 512, 576, true);
+  t.finish();
+  return 0;
+}
+
+}  // namespace
+}  // namespace tern::bench
+
+int main(int argc, char** argv) { return tern::bench::run(argc, argv); }
