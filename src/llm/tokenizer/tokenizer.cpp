@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/utf8.h"
@@ -53,7 +54,6 @@ struct Tokenizer::Impl {
   llm::NameTrie user_names;  // user-defined tokens: found in every text
   llm::NameTrie all_names;   // these and control tokens: found where special tokens are parsed
   std::unordered_set<TokenId> ends;
-  std::unordered_map<std::string_view, TokenId> by_text;
   bool add_bos = false, add_eos = false, add_space_prefix = false;
 
   // What one encode call keeps between its pieces of text.
@@ -109,22 +109,17 @@ Status Tokenizer::Impl::prepare() {
 }
 
 void Tokenizer::Impl::index_names() {
-  by_text.reserve(vocab.stored.size());
   for (size_t i = 0; i < vocab.stored.size(); ++i) {
+    const TokenType type = vocab.types[i];
+    if (type != TokenType::user_defined && type != TokenType::control && type != TokenType::unknown) continue;
     const auto id = static_cast<TokenId>(i);
     const std::string_view name = vocab.stored[i];
-    by_text.try_emplace(name, id);
-    if (vocab.types[i] == TokenType::user_defined) user_names.add(name, id);
-    if (vocab.types[i] == TokenType::user_defined || vocab.types[i] == TokenType::control ||
-        vocab.types[i] == TokenType::unknown)
-      all_names.add(name, id);
+    all_names.add(name, id);
+    if (type == TokenType::user_defined) user_names.add(name, id);
+    if (type == TokenType::control && std::ranges::find(kEndNames, name) != std::end(kEndNames)) ends.insert(id);
   }
   for (const TokenId id : {data.eos, data.eot, data.eom})
     if (id != kNoToken) ends.insert(id);
-  for (const std::string_view name : kEndNames) {
-    const auto it = by_text.find(name);
-    if (it != by_text.end() && vocab.types[static_cast<size_t>(it->second)] == TokenType::control) ends.insert(it->second);
-  }
 }
 
 Status Tokenizer::Impl::word(std::string_view word, Job& job) const {
@@ -221,8 +216,9 @@ Result<std::string> Tokenizer::decode(std::span<const TokenId> ids, bool special
 
 size_t Tokenizer::size() const { return impl_->vocab.bytes.size(); }
 std::optional<TokenId> Tokenizer::find(std::string_view text) const {
-  const auto it = impl_->by_text.find(text);
-  return it == impl_->by_text.end() ? std::nullopt : std::optional(it->second);
+  const auto& stored = impl_->vocab.stored;
+  const auto it = std::ranges::find(stored, text);
+  return it == stored.end() ? std::nullopt : std::optional(static_cast<TokenId>(it - stored.begin()));
 }
 TokenType Tokenizer::type(TokenId id) const { return impl_->vocab.types[static_cast<size_t>(id)]; }
 TokenId Tokenizer::bos() const { return impl_->data.bos; }

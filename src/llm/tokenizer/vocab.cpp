@@ -109,6 +109,7 @@ Result<Vocab> build_vocab(TokenizerData& data) {
     vocab.bytes.push_back(std::move(bytes));
   }
   vocab.mergeable.reserve(vocab.bytes.size());
+  vocab.first.resize(vocab.bytes.size());
   vocab.byte_tokens.fill(kNoToken);
   for (size_t i = 0; i < vocab.bytes.size(); ++i) {
     const TokenType type = vocab.types[i];
@@ -117,7 +118,7 @@ Result<Vocab> build_vocab(TokenizerData& data) {
       TokenId& slot = vocab.byte_tokens[static_cast<uint8_t>(vocab.bytes[i][0])];
       if (slot == kNoToken) slot = id;
     } else if (type != TokenType::control && type != TokenType::unknown && !vocab.bytes[i].empty()) {
-      vocab.mergeable.try_emplace(vocab.bytes[i], id);
+      vocab.first[i] = vocab.mergeable.add(vocab.bytes, id) == id;
     }
   }
   for (size_t b = 0; b < 256; ++b) {

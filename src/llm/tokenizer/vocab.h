@@ -5,26 +5,29 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "llm/tokenizer/text_index.h"
 #include "tern/tokenizer.h"
 
 namespace tern::llm {
 
-// Immutable after build. The look-up tables point into `bytes`, whose strings never move.
+// Immutable after build.
 struct Vocab {
   std::vector<std::string> stored;  // text as the file has it
   std::vector<std::string> bytes;   // what the token stands for; control tokens: their name
   std::vector<TokenType> types;
   std::array<TokenId, 256> byte_tokens{};  // the token of one byte: by its "<0xAB>" (llama) or by its bytes; kNoToken
   // Tokens that merging may produce: all but control, unknown and byte tokens. Of equal ones the lowest id is kept.
-  std::unordered_map<std::string_view, TokenId> mergeable;
+  TextIndex mergeable;      // over bytes
+  std::vector<bool> first;  // whether a token is in it
 
-  TokenId find_mergeable(std::string_view text) const {
-    const auto it = mergeable.find(text);
-    return it == mergeable.end() ? kNoToken : it->second;
+  // Whether find_mergeable(text) is id, for the price of one comparison; any id may be asked for. A later one of two equal
+  // tokens says no.
+  bool is_mergeable(TokenId id, std::string_view text) const {
+    return static_cast<size_t>(id) < bytes.size() && first[static_cast<size_t>(id)] && bytes[static_cast<size_t>(id)] == text;
   }
+  TokenId find_mergeable(std::string_view text) const { return mergeable.find(bytes, text); }
 };
 
 // Checks sizes and types, and decodes the stored texts. Takes tokens and types out of data.

@@ -18,19 +18,20 @@ size_t slot_of(uint64_t pair, size_t mask) {
 // Numbers the texts that merging can produce: a token's own id, or a fresh number past the vocabulary.
 class Symbols {
  public:
-  explicit Symbols(const Vocab& vocab) : vocab_(vocab), next_(static_cast<int32_t>(vocab.bytes.size())) {}
+  explicit Symbols(const Vocab& vocab) : vocab_(vocab) {}
 
-  int32_t number(const std::string& text) {
+  int32_t number(std::string_view text) {
     if (const TokenId id = vocab_.find_mergeable(text); id != kNoToken) return id;
-    const auto [it, fresh] = others_.try_emplace(text, next_);
-    if (fresh) ++next_;
-    return it->second;
+    const auto past = static_cast<int32_t>(vocab_.bytes.size());
+    if (const int32_t known = index_.find(others_, text); known >= 0) return past + known;
+    others_.emplace_back(text);
+    return past + index_.add(others_, static_cast<int32_t>(others_.size() - 1));
   }
 
  private:
   const Vocab& vocab_;
-  std::unordered_map<std::string, int32_t> others_;
-  int32_t next_;
+  std::vector<std::string> others_;
+  TextIndex index_;
 };
 
 // Lower rank first, then further left.
@@ -54,6 +55,8 @@ Result<BytePair> BytePair::build(const Vocab& vocab, const std::vector<std::stri
   out.table_.resize(std::bit_ceil(merges.size() * 2 + 2));
   Symbols symbols(vocab);
   for (size_t b = 0; b < 256; ++b) out.byte_symbols_[b] = symbols.number(std::string(1, static_cast<char>(b)));
+  std::string joined;
+  int32_t next = 0;
   for (size_t i = 0; i < merges.size(); ++i) {
     const std::string_view text = merges[i];
     const size_t space = text.find(' ');
@@ -61,9 +64,15 @@ Result<BytePair> BytePair::build(const Vocab& vocab, const std::vector<std::stri
         text.find(' ', space + 1) != std::string_view::npos)
       return make_error(Code::malformed, fmt::format("tokenizer.ggml.merges[{}] is \"{}\", wants two texts with one space between",
                                                      i, printable(text)));
-    const std::string left = side_of(text.substr(0, space)), right = side_of(text.substr(space + 1));
-    const int32_t left_id = symbols.number(left), right_id = symbols.number(right);
-    out.insert(Merge{pair_of(left_id, right_id), static_cast<uint32_t>(i), symbols.number(left + right)});
+    joined = side_of(text.substr(0, space));
+    const int32_t left = symbols.number(joined);
+    const std::string tail = side_of(text.substr(space + 1));
+    const int32_t right = symbols.number(tail);
+    joined += tail;
+    // Vocabularies list tokens in the order of their merges: mostly the next token is this one.
+    next = vocab.is_mergeable(next, joined) ? next : symbols.number(joined);
+    out.insert(Merge{pair_of(left, right), static_cast<uint32_t>(i), next});
+    ++next;
   }
   return out;
 }
