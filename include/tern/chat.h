@@ -43,7 +43,7 @@ struct ChatInput {
 };
 
 struct ChatLimits {
-  uint64_t work = 400'000'000;             // about 16 for a step, 1 for a byte looked at: one or two seconds
+  uint64_t work = 150'000'000;             // about 16 for a step, 1 for a byte looked at: at most a few seconds
   uint64_t memory_bytes = uint64_t{256} << 20;  // all strings and lists ever made in one rendering
   uint64_t output_bytes = uint64_t{16} << 20;
   uint32_t depth = 700;                    // nested evaluations; a level takes about half a KiB of stack

@@ -182,6 +182,11 @@ Value Interp::eval_call(const Expr& node) {
   return call(function, args);
 }
 
+// Filters of a block: the innermost one has no operand, it takes the block's text.
+Value Interp::eval_block_filter(const Expr& node, const Value& text) {
+  return eval_filter(node, node.kids[0] ? eval_block_filter(*node.kids[0], text) : text);
+}
+
 Value Interp::eval_filter(const Expr& node, const Value& self) {
   Args args;
   if (failed() || !eval_args(node, args)) return Value();
@@ -269,8 +274,8 @@ Value Interp::loop_attribute(const Loop& loop, std::string_view name) {
   if (name == "first") return Value(index == 0);
   if (name == "last") return Value(index + 1 == count);
   if (name == "length") return Value(count);
-  if (name == "depth") return Value(static_cast<int64_t>(loop.depth));
-  if (name == "depth0") return Value(static_cast<int64_t>(loop.depth) - 1);
+  if (name == "depth") return Value(int64_t{1});  // counts the levels of recursive loops only
+  if (name == "depth0") return Value(int64_t{0});
   if (name == "previtem") return index > 0 ? items[loop.index - 1] : Value::undefined(kMissing);
   if (name == "nextitem") return index + 1 < count ? items[loop.index + 1] : Value::undefined(kMissing);
   return fail(fmt::format("loop has no \"{}\"", printable(name, 60)));

@@ -146,7 +146,7 @@ Interp::Flow Interp::exec(const Stmt& stmt) {
     case StmtKind::set: assign(*stmt.target, eval(*stmt.expr)); break;
     case StmtKind::capture: {
       Value value = text(captured(stmt.body));
-      if (stmt.expr) value = eval_filter(*stmt.expr, value);
+      if (stmt.expr) value = eval_block_filter(*stmt.expr, value);
       assign(*stmt.target, value);
       break;
     }
@@ -157,7 +157,7 @@ Interp::Flow Interp::exec(const Stmt& stmt) {
       break;
     }
     case StmtKind::filter: {
-      const Value value = eval_filter(*stmt.expr, text(captured(stmt.body)));
+      const Value value = eval_block_filter(*stmt.expr, text(captured(stmt.body)));
       if (!failed() && work(weight(value))) emit(to_text(value));
       break;
     }
@@ -211,7 +211,6 @@ Interp::Flow Interp::exec_loop(const Stmt& stmt) {
   auto list = std::make_shared<List>();
   list->items = std::move(items);
   loop->items = std::move(list);
-  loop->depth = ++loop_depth_;
   Scope* outer = scope_;
   for (loop->index = 0; loop->index < loop->items->items.size(); ++loop->index) {
     const uint64_t captures = captures_;
@@ -222,7 +221,6 @@ Interp::Flow Interp::exec_loop(const Stmt& stmt) {
     pop_scope(outer, captures);
     if (failed() || flow == Flow::broken) break;
   }
-  --loop_depth_;
   return failed() ? Flow::broken : Flow::next;
 }
 

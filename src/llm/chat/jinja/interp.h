@@ -20,7 +20,7 @@
 namespace tern::jinja {
 
 struct Limits {
-  uint64_t work = 400'000'000;            // about 16 for a step and 1 for a byte looked at: a second or two
+  uint64_t work = 150'000'000;            // about 16 for a step and 1 for a byte looked at: a second or two
   uint64_t memory_bytes = 256u << 20;     // of all strings, lists and scopes ever made
   size_t output_bytes = size_t{16} << 20;
   uint32_t depth = 700;                   // nested evaluations, macros within macros included
@@ -39,7 +39,6 @@ struct Scope {
 struct Loop {
   std::shared_ptr<const List> items;
   size_t index = 0;
-  uint32_t depth = 1;
   std::optional<std::vector<Value>> last_changed;
 };
 
@@ -106,6 +105,7 @@ class Interp {
   Value eval_slice(const Expr& node);
   Value eval_call(const Expr& node);
   Value eval_filter(const Expr& node, const Value& self);
+  Value eval_block_filter(const Expr& node, const Value& text);
   Value eval_test(const Expr& node);
   Value eval_concat(const Expr& node);
   Value eval_compare(const Expr& node);
@@ -123,7 +123,6 @@ class Interp {
   std::optional<Error> error_;
   int line_ = 1;
   uint32_t depth_ = 0;
-  uint32_t loop_depth_ = 0;
   uint64_t work_ = 0, memory_ = 0;
   uint64_t captures_ = 0;  // macros made so far: a scope that saw one stays
   std::vector<std::unique_ptr<Scope>> scopes_;

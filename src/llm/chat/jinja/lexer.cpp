@@ -13,7 +13,6 @@ namespace {
 
 constexpr size_t npos = std::string_view::npos;
 
-bool ascii_space(char c) { return std::string_view(" \t\n\r\f\v").find(c) != npos; }
 bool digit(char c) { return c >= '0' && c <= '9'; }
 bool name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<uint8_t>(c) >= 0x80; }
 bool name_char(char c) { return name_start(c) || digit(c); }

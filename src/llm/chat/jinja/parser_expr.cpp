@@ -284,7 +284,9 @@ ExprPtr Parser::subscript(ExprPtr node) {
 
 ExprPtr Parser::slice_part() { return failed() || now().is_op(":") || now().is_op("]") ? nullptr : expression(); }
 
+// Without a node: the filters of a block, and nothing but filters.
 ExprPtr Parser::filters(ExprPtr node, bool pipe_taken) {
+  const bool block = node == nullptr;
   while (!failed()) {
     if (pipe_taken || take_op("|")) {
       pipe_taken = false;
@@ -293,9 +295,9 @@ ExprPtr Parser::filters(ExprPtr node, bool pipe_taken) {
       filter->filter = find_filter(filter->text);
       if (now().is_op("(")) arguments(*filter);
       node = std::move(filter);
-    } else if (node && now().is_name("is")) {
+    } else if (!block && now().is_name("is")) {
       node = test(std::move(node));
-    } else if (node && now().is_op("(")) {
+    } else if (!block && now().is_op("(")) {
       node = make(ExprKind::call, std::move(node));
       arguments(*node);
     } else {

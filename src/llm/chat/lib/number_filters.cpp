@@ -58,6 +58,7 @@ Value round(Interp& in, const Value& self, Args& args) {
   Value v[2];
   if (!bind_args(in, "round", args, {"precision", "method"}, v)) return Value();
   if (!self.is_number()) return in.fail(fmt::format("round of {}", type_name(self)));
+  if (self.is_integral() && v[0].is_undefined() && v[1].is_undefined()) return Value(self.integer());
   const int64_t digits = v[0].is_integral() ? std::clamp<int64_t>(v[0].integer(), -300, 300) : 0;
   const std::string method = v[1].is_undefined() ? "common" : to_text(v[1]);
   const double scale = std::pow(10.0, static_cast<double>(digits)), x = self.number() * scale;

@@ -13,18 +13,19 @@
 namespace tern::jinja {
 namespace {
 
-// "a.b.0" -> items and attributes, one after the other; an undefined step gives undefined.
-Value path(Interp& in, Value value, const Value& where) {
+// "a.b.0" -> items and attributes, one after the other; `fallback`, where it is defined, stands in for an undefined step.
+Value path(Interp& in, Value value, const Value& where, const Value& fallback = Value()) {
   if (where.is_integral()) return in.item(value, where);
   if (!where.is_string()) return in.fail("an attribute wants a name");
   for (const std::string_view part : split(where.string(), ".", -1)) {
-    if (value.is_undefined() || in.failed()) return Value();
     int64_t index = 0;
     const auto parsed = std::from_chars(part.data(), part.data() + part.size(), index);
     const bool number = parsed.ec == std::errc() && parsed.ptr == part.data() + part.size();
     value = in.item(value, number ? Value(index) : Value(part));
+    if (in.failed()) return Value();
+    if (value.is_undefined() && !fallback.is_undefined() && !fallback.is_none()) value = fallback;
   }
-  return in.failed() ? Value() : value;
+  return value;
 }
 
 // Text folded for comparing, where case does not count.
@@ -197,9 +198,8 @@ Value map(Interp& in, const Value& self, Args& args) {
     if (!bind_args(in, "map", args, {"attribute", "default"}, v)) return Value();
     if (v[0].is_undefined()) return in.fail("map wants a filter or an attribute");
     for (const Value& item : all) {
-      const Value value = path(in, item, v[0]);
+      out.push_back(path(in, item, v[0], v[1]));
       if (in.failed()) return Value();
-      out.push_back(value.is_undefined() && !v[1].is_undefined() ? v[1] : value);
     }
     return in.list(std::move(out));
   }

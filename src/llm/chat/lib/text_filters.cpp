@@ -68,7 +68,8 @@ Value indent(Interp& in, const Value& self, Args& args) {
     if (!size_arg(in, v[0], 4, width)) return Value();
     fill.assign(static_cast<size_t>(width), ' ');
   }
-  const std::string text = to_text(self) + "\n";  // a last empty line counts, as in Jinja2
+  if (!self.is_string()) return in.fail(fmt::format("indent wants a str, not {}", type_name(self)));
+  const std::string text = self.string() + "\n";  // a last empty line counts, as in Jinja2
   const auto lines = split_lines(text);
   if (!in.memory(lines.size() * (fill.size() + 1))) return Value();
   std::string out;
