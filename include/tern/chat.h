@@ -1,9 +1,10 @@
 // Chat templates: the program inside a model file that turns a conversation into a prompt.
 //
-// A sandboxed subset of Jinja2 as published templates use it, with the settings that transformers gives it (trim_blocks,
-// lstrip_blocks, loop controls, generation, tojson without escapes, raise_exception, strftime_now). Templates come from files of
-// unknown origin: names with two leading underscores and everything that would change a value are refused, and work, memory, depth and output
-// are bounded. A template that cannot be used is an error of its own and keeps no model from loading.
+// A sandboxed subset of Jinja2 as published templates use it, with the settings that transformers gives it
+// (trim_blocks, lstrip_blocks, loop controls, generation, tojson without escapes, raise_exception, strftime_now).
+// Templates come from files of unknown origin: names with two leading underscores and everything that would change a
+// value are refused, and work, memory, depth and output are bounded. A template that cannot be used is an error of its
+// own and keeps no model from loading.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ namespace tern {
 struct ChatMessage {
   std::string role;  // "system", "user", "assistant", "tool"
   std::string content;
-  // A JSON object with further fields: "tool_calls", "name", "tool_call_id", "reasoning_content"; a "content" in it (null, or a
-  // list of parts) replaces the one above. Empty: none.
+  // A JSON object with further fields: "tool_calls", "name", "tool_call_id", "reasoning_content"; a "content" in it
+  // (null, or a list of parts) replaces the one above. Empty: none.
   std::string extra_json;
 };
 
@@ -43,10 +44,10 @@ struct ChatInput {
 };
 
 struct ChatLimits {
-  uint64_t work = 150'000'000;             // about 16 for a step, 1 for a byte looked at: at most a few seconds
+  uint64_t work = 150'000'000;                  // about 16 for a step, 1 for a byte looked at: at most a few seconds
   uint64_t memory_bytes = uint64_t{256} << 20;  // all strings and lists ever made in one rendering
   uint64_t output_bytes = uint64_t{16} << 20;
-  uint32_t depth = 700;                    // nested evaluations; a level takes about half a KiB of stack
+  uint32_t depth = 700;  // nested evaluations; a level takes about half a KiB of stack
 };
 
 // Immutable: rendered by several threads at once.
@@ -68,8 +69,8 @@ class ChatTemplate {
   std::unique_ptr<const Impl> impl_;
 };
 
-// The template in a model file: tokenizer.chat_template, or the one of the given name (tokenizer.chat_template.NAME, "tool_use")
-// where there is one. Code::not_found where the file has none.
+// The template in a model file: tokenizer.chat_template, or the one of the given name (tokenizer.chat_template.NAME,
+// "tool_use") where there is one. Code::not_found where the file has none.
 Result<std::string> chat_template_source(const Metadata& meta, std::string_view name = {});
 
 }  // namespace tern

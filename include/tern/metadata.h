@@ -1,7 +1,7 @@
 // Keys and values that describe a model: what a model file says about itself, whatever its container.
 //
-// The key names are GGUF's ("tokenizer.ggml.tokens", "llama.block_count"); another importer translates to them. Consumers (the
-// tokenizer, the model families) read through this class and never see a container's own value type.
+// The key names are GGUF's ("tokenizer.ggml.tokens", "llama.block_count"); another importer translates to them.
+// Consumers (the tokenizer, the model families) read through this class and never see a container's own value type.
 #pragma once
 
 #include <cstdint>

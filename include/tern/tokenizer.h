@@ -1,8 +1,8 @@
 // Text to token ids and back.
 //
-// A tokenizer is built from plain data (TokenizerData); tokenizer_data() fills that from a model file's metadata. Two models
-// exist: "gpt2", byte-level byte-pair encoding with ranked merges behind a pre-tokenizer, and "llama", SentencePiece's
-// score-based merging with byte fallback. Key names are GGUF's (docs/gguf.md of ggml).
+// A tokenizer is built from plain data (TokenizerData); tokenizer_data() fills that from a model file's metadata. Two
+// models exist: "gpt2", byte-level byte-pair encoding with ranked merges behind a pre-tokenizer, and "llama",
+// SentencePiece's score-based merging with byte fallback. Key names are GGUF's (docs/gguf.md of ggml).
 #pragma once
 
 #include <cstdint>
@@ -60,8 +60,8 @@ class Tokenizer {
 
   // The bytes of a token, "" for a control token unless `special` asks for its name. The id must be in the vocabulary.
   Result<std::string> piece(TokenId id, bool special = false) const;
-  // The whole text: ill-formed bytes become U+FFFD, so the result is UTF-8. The space that encode put in front (add_space_prefix)
-  // is taken away again.
+  // The whole text: ill-formed bytes become U+FFFD, so the result is UTF-8. The space that encode put in front
+  // (add_space_prefix) is taken away again.
   Result<std::string> decode(std::span<const TokenId> ids, bool special = false) const;
 
   size_t size() const;
@@ -72,7 +72,8 @@ class Tokenizer {
   bool adds_bos() const;
   bool adds_eos() const;
   bool adds_space_prefix() const;
-  // Whether generation stops here: end of text, of turn or of message, by the file's ids or by the control token's name.
+  // Whether generation stops here: end of text, of turn or of message, by the file's ids or by the control token's
+  // name.
   bool is_end(TokenId id) const;
   std::string_view model() const;
   std::string_view pre() const;
@@ -83,8 +84,8 @@ class Tokenizer {
   std::unique_ptr<const Impl> impl_;
 };
 
-// Turns ids into text as they come. Emits whole UTF-8 only: bytes that may still become a character are held back, bytes that
-// cannot become U+FFFD. One thread; the tokenizer must outlive it.
+// Turns ids into text as they come. Emits whole UTF-8 only: bytes that may still become a character are held back,
+// bytes that cannot become U+FFFD. One thread; the tokenizer must outlive it.
 class Detokenizer {
  public:
   // `continues`: the ids follow a prompt, so a leading space of the first one is text.

@@ -1,5 +1,5 @@
-// Fuzz target of the chat templates: whatever the bytes are, parsing and rendering end, within small limits, with UTF-8 text or an error
-// that says so.
+// Fuzz target of the chat templates: whatever the bytes are, parsing and rendering end, within small limits, with UTF-8
+// text or an error that says so.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -19,12 +19,15 @@ void want(bool holds, const char* what) {
 const tern::ChatInput& conversation() {
   static const tern::ChatInput input = [] {
     tern::ChatInput in;
-    in.messages = {{"system", "Be\nterse. ", ""},
-                   {"user", "h\xC3\xA9llo <b>", ""},
-                   {"assistant", "", R"({"content": null, "tool_calls": [{"id": "abcdefghi", "function": {"name": "f", "arguments": {"x": [1, 2.5]}}}]})"},
-                   {"tool", "{}", R"({"tool_call_id": "abcdefghi"})"},
-                   {"assistant", "<think>\nwhy\n</think>\n\nbecause", ""}};
-    in.tools_json = R"([{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object",
+    in.messages = {
+        {"system", "Be\nterse. ", ""},
+        {"user", "h\xC3\xA9llo <b>", ""},
+        {"assistant", "",
+         R"({"content": null, "tool_calls": [{"id": "abcdefghi", "function": {"name": "f", "arguments": {"x": [1, 2.5]}}}]})"},
+        {"tool", "{}", R"({"tool_call_id": "abcdefghi"})"},
+        {"assistant", "<think>\nwhy\n</think>\n\nbecause", ""}};
+    in.tools_json =
+        R"([{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object",
       "properties": {"x": {"type": "array", "items": {"type": "number"}}}, "required": ["x"]}}}])";
     in.bos_token = "<s>";
     in.eos_token = "</s>";

@@ -19,7 +19,8 @@ Value text(const std::string& bytes) { return Value(is_utf8(bytes) ? bytes : utf
 Result<Value> json_of(const std::string& source, std::string_view what, Kind wanted) {
   TERN_TRY(Value value, jinja::parse_json(source, what));
   if (!value.is(wanted))
-    return make_error(Code::invalid, fmt::format("{} wants a JSON {}", what, wanted == Kind::dict ? "object" : "array"));
+    return make_error(Code::invalid,
+                      fmt::format("{} wants a JSON {}", what, wanted == Kind::dict ? "object" : "array"));
   return value;
 }
 
@@ -28,7 +29,8 @@ Result<Value> message_value(const ChatMessage& message, size_t index) {
   fields.set(Value("role"), text(message.role));
   fields.set(Value("content"), text(message.content));
   if (!message.extra_json.empty()) {
-    TERN_TRY(const Value extra, json_of(message.extra_json, fmt::format("message {}'s extra fields", index), Kind::dict));
+    TERN_TRY(const Value extra,
+             json_of(message.extra_json, fmt::format("message {}'s extra fields", index), Kind::dict));
     for (const jinja::Pair& pair : extra.dict().items) fields.set(pair.first, pair.second);
   }
   return jinja::make_dict(std::move(fields));
@@ -104,7 +106,8 @@ Result<std::string> chat_template_source(const Metadata& meta, std::string_view 
   static constexpr std::string_view kKey = "tokenizer.chat_template";
   const std::string named_key = fmt::format("{}.{}", kKey, name);
   if (!name.empty() && meta.has(named_key)) return meta.string(named_key);
-  if (!meta.has(kKey)) return make_error(Code::not_found, "the model file has no chat template (tokenizer.chat_template)");
+  if (!meta.has(kKey))
+    return make_error(Code::not_found, "the model file has no chat template (tokenizer.chat_template)");
   return meta.string(kKey);
 }
 

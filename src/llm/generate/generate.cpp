@@ -13,10 +13,11 @@ std::vector<std::pair<TokenId, float>> top(const std::vector<float>& logits, uin
   std::vector<TokenId> order(logits.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<TokenId>(i);
   const size_t keep = std::min<size_t>(n, order.size());
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(keep), order.end(), [&](TokenId a, TokenId b) {
-    const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
-    return x != y ? x > y : a < b;
-  });
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(keep), order.end(),
+                    [&](TokenId a, TokenId b) {
+                      const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
+                      return x != y ? x > y : a < b;
+                    });
   std::vector<std::pair<TokenId, float>> out;
   for (size_t i = 0; i < keep; ++i) out.emplace_back(order[i], logits[static_cast<size_t>(order[i])]);
   return out;
@@ -32,11 +33,13 @@ struct Stream {
   GenerateResult result;
   bool done = false;
 
-  Stream(const Tokenizer& tokenizer, const GenerateOptions& options) : detokenizer(tokenizer, true, options.special_text), stops(options.stop) {}
+  Stream(const Tokenizer& tokenizer, const GenerateOptions& options)
+      : detokenizer(tokenizer, true, options.special_text), stops(options.stop) {}
 };
 
 // Takes the id that a step chose; says what it means for the text and whether the stream ends.
-Result<GeneratedToken> accept(Stream& s, const StepResult& step, const Tokenizer& tokenizer, const GenerateOptions& options) {
+Result<GeneratedToken> accept(Stream& s, const StepResult& step, const Tokenizer& tokenizer,
+                              const GenerateOptions& options) {
   GeneratedToken token;
   token.id = step.id;
   if (options.top_logits > 0) token.top_logits = top(step.logits, options.top_logits);
@@ -91,10 +94,12 @@ std::string_view stop_reason_name(StopReason reason) {
 }
 
 Result<GenerateResult> LanguageModel::generate(std::span<const TokenId> prompt, const GenerateOptions& options,
-                                               const std::function<bool(const GeneratedToken&)>& each, uint32_t sequence) {
+                                               const std::function<bool(const GeneratedToken&)>& each,
+                                               uint32_t sequence) {
   Impl& m = *impl_;
   if (prompt.empty()) return make_error(Code::invalid, "the prompt has no tokens");
-  if (sequence >= m.lengths.size()) return make_error(Code::invalid, "there is no sequence " + std::to_string(sequence));
+  if (sequence >= m.lengths.size())
+    return make_error(Code::invalid, "there is no sequence " + std::to_string(sequence));
   Stream s(m.tokenizer, options);
   s.sequence = sequence;
   s.all.assign(prompt.begin(), prompt.end());
@@ -138,9 +143,12 @@ Result<GenerateResult> LanguageModel::generate(std::span<const TokenId> prompt, 
   return s.result;
 }
 
-Result<std::vector<GenerateResult>> LanguageModel::generate_batch(std::span<const std::vector<TokenId>> prompts, const GenerateOptions& options) {
+Result<std::vector<GenerateResult>> LanguageModel::generate_batch(std::span<const std::vector<TokenId>> prompts,
+                                                                  const GenerateOptions& options) {
   Impl& m = *impl_;
-  if (prompts.size() > m.lengths.size()) return make_error(Code::invalid, "more prompts than sequences; open the model with max_sequences = " + std::to_string(prompts.size()));
+  if (prompts.size() > m.lengths.size())
+    return make_error(Code::invalid, "more prompts than sequences; open the model with max_sequences = " +
+                                         std::to_string(prompts.size()));
   std::vector<Stream> streams;
   std::vector<std::optional<StepResult>> last(prompts.size());
   for (size_t i = 0; i < prompts.size(); ++i) {
@@ -152,7 +160,8 @@ Result<std::vector<GenerateResult>> LanguageModel::generate_batch(std::span<cons
     for (size_t at = 0; at < prompts[i].size();) {
       const size_t n = std::min<size_t>(prompts[i].size() - at, m.shape.max_tokens);
       const SequenceStep step = step_of(s, std::span(prompts[i]).subspan(at, n), options, at + n == prompts[i].size());
-      TERN_TRY(std::vector<StepResult> r, m.run(std::span(&step, 1), options.top_logits > 0 && step.sample, options.cancel));
+      TERN_TRY(std::vector<StepResult> r,
+               m.run(std::span(&step, 1), options.top_logits > 0 && step.sample, options.cancel));
       at += n;
       last[i] = std::move(r[0]);
     }

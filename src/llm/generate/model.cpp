@@ -13,9 +13,11 @@ Result<StepShape> shape_for(const LlmInfo& info, const LlmOptions& options) {
   StepShape shape;
   const uint32_t context = options.context != 0 ? options.context : std::min(info.context, kDefaultContext);
   if (context > info.context) {
-    return make_error(Code::invalid, "a context of " + std::to_string(context) + " tokens exceeds the model's " + std::to_string(info.context));
+    return make_error(Code::invalid, "a context of " + std::to_string(context) + " tokens exceeds the model's " +
+                                         std::to_string(info.context));
   }
-  if (options.max_sequences == 0 || options.max_sequences > 1024) return make_error(Code::invalid, "max_sequences wants 1 .. 1024");
+  if (options.max_sequences == 0 || options.max_sequences > 1024)
+    return make_error(Code::invalid, "max_sequences wants 1 .. 1024");
   if (options.chunk == 0 || options.chunk > 65536) return make_error(Code::invalid, "chunk wants 1 .. 65536 tokens");
   shape.max_tokens = std::max(std::min(options.chunk, context), options.max_sequences);
   shape.max_sequences = options.max_sequences;
@@ -34,11 +36,16 @@ Status check_memory(const Executable& exe, const LlmInfo& info, const StepShape&
     if (device.spec != "cpu" || !device.available || need.total() <= device.memory_available) continue;
     const uint64_t per_token = need.state / std::max<uint64_t>(1, uint64_t{shape.pages_per_sequence} * shape.page);
     const uint64_t fixed = need.weights + need.scratch + need.io;
-    const uint64_t fits = device.memory_available > fixed && per_token > 0 ? (device.memory_available - fixed) / per_token : 0;
+    const uint64_t fits =
+        device.memory_available > fixed && per_token > 0 ? (device.memory_available - fixed) / per_token : 0;
     return Error{Code::out_of_memory,
-                 "'" + info.name + "' needs " + std::to_string(need.total()) + " bytes and " + std::to_string(device.memory_available) + " are available; " +
-                     (fits > 0 ? "a context of " + std::to_string(fits) + " tokens would fit (--ctx)" : "even its weights do not fit"),
-                 {}, need.total(), device.memory_available};
+                 "'" + info.name + "' needs " + std::to_string(need.total()) + " bytes and " +
+                     std::to_string(device.memory_available) + " are available; " +
+                     (fits > 0 ? "a context of " + std::to_string(fits) + " tokens would fit (--ctx)"
+                               : "even its weights do not fit"),
+                 {},
+                 need.total(),
+                 device.memory_available};
   }
   return ok();
 }
@@ -75,9 +82,16 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, const LlmOpti
   TERN_TRY(Session session, exe.open(params));
   std::map<std::string, IoId, std::less<>> ids;
   for (const IoInfo& io : exe.io()) ids[io.name] = io.id;
-  auto impl = std::make_unique<Impl>(Impl{options, std::move(info), shape, std::move(tokenizer), exe, std::move(session),
+  auto impl = std::make_unique<Impl>(Impl{options,
+                                          std::move(info),
+                                          shape,
+                                          std::move(tokenizer),
+                                          exe,
+                                          std::move(session),
                                           llm::PagePool(shape.max_sequences, shape.pages_per_sequence, shape.page),
-                                          std::vector<uint32_t>(shape.max_sequences), std::move(ids), {}});
+                                          std::vector<uint32_t>(shape.max_sequences),
+                                          std::move(ids),
+                                          {}});
   return LanguageModel(std::move(impl));
 }
 
@@ -87,10 +101,13 @@ const Executable& LanguageModel::executable() const { return impl_->executable; 
 Session& LanguageModel::session() { return impl_->session; }
 uint32_t LanguageModel::context() const { return impl_->shape.pages_per_sequence * impl_->shape.page; }
 uint32_t LanguageModel::chunk() const { return impl_->shape.max_tokens; }
-uint32_t LanguageModel::length(uint32_t sequence) const { return sequence < impl_->lengths.size() ? impl_->lengths[sequence] : 0; }
+uint32_t LanguageModel::length(uint32_t sequence) const {
+  return sequence < impl_->lengths.size() ? impl_->lengths[sequence] : 0;
+}
 
 Status LanguageModel::truncate(uint32_t sequence, uint32_t length) {
-  if (sequence >= impl_->lengths.size()) return make_error(Code::invalid, "there is no sequence " + std::to_string(sequence));
+  if (sequence >= impl_->lengths.size())
+    return make_error(Code::invalid, "there is no sequence " + std::to_string(sequence));
   impl_->lengths[sequence] = std::min(impl_->lengths[sequence], length);
   impl_->pages.truncate(sequence, impl_->lengths[sequence]);
   return ok();
@@ -99,7 +116,8 @@ Status LanguageModel::truncate(uint32_t sequence, uint32_t length) {
 void LanguageModel::Impl::add_row(const SequenceStep& step, int32_t row) {
   in.rows.push_back(row);
   const SamplingOptions& s = step.sampling;
-  in.settings.insert(in.settings.end(), {s.temperature, static_cast<float>(s.top_k), s.top_p, s.min_p, s.repeat_penalty, s.frequency_penalty, s.presence_penalty, 0.f});
+  in.settings.insert(in.settings.end(), {s.temperature, static_cast<float>(s.top_k), s.top_p, s.min_p, s.repeat_penalty,
+                                         s.frequency_penalty, s.presence_penalty, 0.f});
   for (uint32_t i = 0; i < shape.history; ++i) {
     const size_t have = step.history.size();
     in.history.push_back(i < have ? step.history[have - 1 - i] : -1);
@@ -109,18 +127,23 @@ void LanguageModel::Impl::add_row(const SequenceStep& step, int32_t row) {
 }
 
 Status LanguageModel::Impl::fill(std::span<const SequenceStep> steps) {
-  for (auto* v : {&in.ids, &in.position, &in.slot, &in.row_start, &in.kv_length, &in.pages, &in.rows, &in.history}) v->clear();
+  for (auto* v : {&in.ids, &in.position, &in.slot, &in.row_start, &in.kv_length, &in.pages, &in.rows, &in.history})
+    v->clear();
   in.settings.clear();
   in.seeds.clear();
   in.row_start.push_back(0);
   for (const SequenceStep& step : steps) {
-    if (step.sequence >= lengths.size()) return make_error(Code::invalid, "there is no sequence " + std::to_string(step.sequence) + "; the model was opened for " + std::to_string(lengths.size()));
+    if (step.sequence >= lengths.size())
+      return make_error(Code::invalid, "there is no sequence " + std::to_string(step.sequence) +
+                                           "; the model was opened for " + std::to_string(lengths.size()));
     if (step.tokens.empty()) return make_error(Code::invalid, "a step without tokens");
     const uint32_t before = lengths[step.sequence];
     TERN_OK(pages.reserve(step.sequence, before + static_cast<uint32_t>(step.tokens.size())));
     for (size_t i = 0; i < step.tokens.size(); ++i) {
       const TokenId id = step.tokens[i];
-      if (id < 0 || static_cast<uint32_t>(id) >= info.vocabulary) return make_error(Code::invalid, "token id " + std::to_string(id) + " lies outside the vocabulary of " + std::to_string(info.vocabulary));
+      if (id < 0 || static_cast<uint32_t>(id) >= info.vocabulary)
+        return make_error(Code::invalid, "token id " + std::to_string(id) + " lies outside the vocabulary of " +
+                                             std::to_string(info.vocabulary));
       const auto position = before + static_cast<uint32_t>(i);
       in.ids.push_back(id);
       in.position.push_back(static_cast<int32_t>(position));
@@ -132,14 +155,19 @@ Status LanguageModel::Impl::fill(std::span<const SequenceStep> steps) {
     for (uint32_t p = 0; p < shape.pages_per_sequence; ++p) in.pages.push_back(p < held.size() ? held[p] : 0);
     if (step.sample) add_row(step, static_cast<int32_t>(in.ids.size()) - 1);
   }
-  if (in.ids.size() > shape.max_tokens) return make_error(Code::invalid, "a step of " + std::to_string(in.ids.size()) + " tokens exceeds the chunk of " + std::to_string(shape.max_tokens));
-  if (steps.size() > shape.max_sequences) return make_error(Code::invalid, "more sequences in a step than the model was opened for");
+  if (in.ids.size() > shape.max_tokens)
+    return make_error(Code::invalid, "a step of " + std::to_string(in.ids.size()) + " tokens exceeds the chunk of " +
+                                         std::to_string(shape.max_tokens));
+  if (steps.size() > shape.max_sequences)
+    return make_error(Code::invalid, "more sequences in a step than the model was opened for");
   return ok();
 }
 
-Result<std::vector<StepResult>> LanguageModel::Impl::run(std::span<const SequenceStep> steps, bool want_logits, const CancelToken* cancel) {
+Result<std::vector<StepResult>> LanguageModel::Impl::run(std::span<const SequenceStep> steps, bool want_logits,
+                                                         const CancelToken* cancel) {
   TERN_OK(fill(steps));
-  const auto tokens = static_cast<int64_t>(in.ids.size()), sequences = static_cast<int64_t>(steps.size()), rows = static_cast<int64_t>(in.rows.size());
+  const auto tokens = static_cast<int64_t>(in.ids.size()), sequences = static_cast<int64_t>(steps.size()),
+             rows = static_cast<int64_t>(in.rows.size());
   const int64_t vocabulary = info.vocabulary;
   std::vector<int32_t> chosen(static_cast<size_t>(rows));
   std::vector<float> logits(want_logits ? static_cast<size_t>(rows * vocabulary) : 0);
@@ -156,17 +184,23 @@ Result<std::vector<StepResult>> LanguageModel::Impl::run(std::span<const Sequenc
       input(ids.find("seeds")->second, in.seeds, {rows, 4}),
   };
   io.push_back({ids.find("next")->second, mutable_view(std::span<int32_t>(chosen), {rows})});
-  if (want_logits) io.push_back({ids.find("logits")->second, mutable_view(std::span<float>(logits), {rows, vocabulary})});
+  if (want_logits)
+    io.push_back({ids.find("logits")->second, mutable_view(std::span<float>(logits), {rows, vocabulary})});
   TERN_OK(session.run(io, {}, cancel));
   std::vector<StepResult> out(steps.size());
   size_t row = 0;
   for (size_t s = 0; s < steps.size(); ++s) {
     if (steps[s].sample) {
       out[s].id = chosen[row];
-      if (want_logits) out[s].logits.assign(logits.begin() + static_cast<std::ptrdiff_t>(row) * vocabulary, logits.begin() + static_cast<std::ptrdiff_t>(row + 1) * vocabulary);
-      const bool finite = std::all_of(out[s].logits.begin(), out[s].logits.end(), [](float v) { return std::isfinite(v); });
+      if (want_logits)
+        out[s].logits.assign(logits.begin() + static_cast<std::ptrdiff_t>(row) * vocabulary,
+                             logits.begin() + static_cast<std::ptrdiff_t>(row + 1) * vocabulary);
+      const bool finite =
+          std::all_of(out[s].logits.begin(), out[s].logits.end(), [](float v) { return std::isfinite(v); });
       if (out[s].id < 0 || !finite) {
-        return make_error(Code::malformed, "the logits of a step are not finite (NaN or inf): a tensor of this model holds such values; `tern verify` names the layer");
+        return make_error(Code::malformed,
+                          "the logits of a step are not finite (NaN or inf): a tensor of this model holds such values; "
+                          "`tern verify` names the layer");
       }
       ++row;
     }
@@ -175,7 +209,8 @@ Result<std::vector<StepResult>> LanguageModel::Impl::run(std::span<const Sequenc
   return out;
 }
 
-Result<std::vector<StepResult>> LanguageModel::step(std::span<const SequenceStep> steps, bool want_logits, const CancelToken* cancel) {
+Result<std::vector<StepResult>> LanguageModel::step(std::span<const SequenceStep> steps, bool want_logits,
+                                                    const CancelToken* cancel) {
   return impl_->run(steps, want_logits, cancel);
 }
 

@@ -39,7 +39,8 @@ Result<const ModelFamily*> family_of(const ModelFile& file) {
   // A transformation of the weights that is not understood would run and give nonsense.
   for (const std::string& key : file.metadata().keys()) {
     if (key.rfind("prism.hadamard.", 0) == 0) {
-      return make_error(Code::unsupported, "the weights are rotated (" + key + "), and this build does not undo hadamard rotations", key);
+      return make_error(Code::unsupported,
+                        "the weights are rotated (" + key + "), and this build does not undo hadamard rotations", key);
     }
   }
   std::string known;
@@ -47,17 +48,25 @@ Result<const ModelFamily*> family_of(const ModelFile& file) {
     if (f->architecture == architecture) return f;
     known += (known.empty() ? "" : ", ") + std::string(f->architecture);
   }
-  return make_error(Code::unsupported, "general.architecture is '" + architecture + "', this build knows: " + known, "general.architecture");
+  return make_error(Code::unsupported, "general.architecture is '" + architecture + "', this build knows: " + known,
+                    "general.architecture");
 }
 
 Result<const WeightInfo*> tensor(const ModelFile& file, const std::string& name, std::vector<int64_t> shape) {
   TERN_TRY(const WeightInfo* info, file.require(name));
   const std::vector<int64_t> have = constants(info->type.shape);
-  if (have != shape) return make_error(Code::malformed, "tensor '" + name + "' has shape " + shape_text(have) + ", the model's keys want " + shape_text(shape), info->where);
+  if (have != shape)
+    return make_error(
+        Code::malformed,
+        "tensor '" + name + "' has shape " + shape_text(have) + ", the model's keys want " + shape_text(shape),
+        info->where);
   const bool vector = shape.size() == 1;
   if (!is_float(info->type.dtype) || info->type.dtype == DType::f64 || (vector && info->type.format != nullptr)) {
     const std::string_view type = info->type.format != nullptr ? info->type.format->name : dtype_name(info->type.dtype);
-    return make_error(Code::unsupported, "tensor '" + name + "' has type " + std::string(type) + ", wants " + (vector ? "f32, f16 or bf16" : "a float or block format"), info->where);
+    return make_error(Code::unsupported,
+                      "tensor '" + name + "' has type " + std::string(type) + ", wants " +
+                          (vector ? "f32, f16 or bf16" : "a float or block format"),
+                      info->where);
   }
   return info;
 }
@@ -65,7 +74,9 @@ Result<const WeightInfo*> tensor(const ModelFile& file, const std::string& name,
 Result<uint32_t> size_key(const ModelFile& file, const std::string& key, uint64_t low, uint64_t high) {
   TERN_TRY(const uint64_t v, file.metadata().u64(key));
   if (v < low || v > high) {
-    return make_error(Code::malformed, key + " = " + std::to_string(v) + ", wants " + std::to_string(low) + " .. " + std::to_string(high), key);
+    return make_error(
+        Code::malformed,
+        key + " = " + std::to_string(v) + ", wants " + std::to_string(low) + " .. " + std::to_string(high), key);
   }
   return static_cast<uint32_t>(v);
 }
@@ -113,7 +124,9 @@ void finish_step(Builder& b, const StepInputs& in, Value hidden, Value norm, dou
   b.output("logits", logits);
 }
 
-Value weight(Builder& b, const WeightInfo& info) { return b.param(info.name, info.type.dtype, info.type.shape, info.type.format); }
+Value weight(Builder& b, const WeightInfo& info) {
+  return b.param(info.name, info.type.dtype, info.type.shape, info.type.format);
+}
 
 }  // namespace tern::llm
 

@@ -46,8 +46,9 @@ Result<TokenizerData> tokenizer_data(const Metadata& meta) {
   TERN_TRY(data.model, meta.string("tokenizer.ggml.model"));
   // Before the arrays: of an unknown model nothing else need be right.
   if (data.model != "gpt2" && data.model != "llama")
-    return make_error(Code::unsupported, fmt::format("tokenizer.ggml.model \"{}\" is not supported (known: gpt2, llama)",
-                                                     printable(data.model)));
+    return make_error(
+        Code::unsupported,
+        fmt::format("tokenizer.ggml.model \"{}\" is not supported (known: gpt2, llama)", printable(data.model)));
   TERN_TRY(data.tokens, meta.strings("tokenizer.ggml.tokens"));
   TERN_TRY(data.types, token_types(meta));
   if (data.model == "llama" || meta.has("tokenizer.ggml.scores")) {

@@ -15,14 +15,13 @@ namespace {
 
 // White space as Unicode's property has it. PCRE2's \s also takes U+180E, which no tokenizer means.
 #define TERN_SPACE R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})"
-#define TERN_GPT2                                                                    \
+#define TERN_GPT2                                                                                                  \
   "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" TERN_SPACE "\\p{L}\\p{N}]+|[" TERN_SPACE "]+(?![^" TERN_SPACE \
   "])|[" TERN_SPACE "]+"
 // {digits} of the number rule is what sets llama-3 and qwen2 apart.
-#define TERN_CL100K(digits)                                                                                     \
-  "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits            \
-  "| ?[^" TERN_SPACE "\\p{L}\\p{N}]+[\\r\\n]*|[" TERN_SPACE "]*[\\r\\n]+|[" TERN_SPACE "]+(?![^" TERN_SPACE "])|[" \
-  TERN_SPACE "]+"
+#define TERN_CL100K(digits)                                                                                            \
+  "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits "| ?[^" TERN_SPACE \
+  "\\p{L}\\p{N}]+[\\r\\n]*|[" TERN_SPACE "]*[\\r\\n]+|[" TERN_SPACE "]+(?![^" TERN_SPACE "])|[" TERN_SPACE "]+"
 
 struct Family {
   std::string_view names;  // as files write tokenizer.ggml.pre, separated by spaces
@@ -31,8 +30,8 @@ struct Family {
   bool adds_bos;
 };
 
-// Sources: the tokenizer.json files of the models (pre_tokenizer sections) and OpenAI's tiktoken; names as GGUF files carry
-// them. "default" is what files without a name were made with.
+// Sources: the tokenizer.json files of the models (pre_tokenizer sections) and OpenAI's tiktoken; names as GGUF files
+// carry them. "default" is what files without a name were made with.
 constexpr Family kFamilies[] = {
     {"default", {R"([\p{P}\$\+<=>\^~\|]+)", TERN_GPT2, R"(\p{N}+)", "[0-9][0-9][0-9]"}, false, false},
     {"gpt-2 gpt2 phi-2 mpt olmo", {TERN_GPT2}, false, false},
@@ -66,8 +65,8 @@ using ContextPtr = std::unique_ptr<pcre2_match_context, FreeContext>;
 Result<CodePtr> compile(const char* pattern) {
   int error = 0;
   PCRE2_SIZE at = 0;
-  CodePtr code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern), PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP, &error,
-                             &at, nullptr));
+  CodePtr code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern), PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP,
+                             &error, &at, nullptr));
   if (!code) return make_error(Code::internal, fmt::format("pre-tokenizer pattern: PCRE2 error {} at {}", error, at));
   // Without machine code (no executable memory) the interpreter does the same, slower.
   (void)pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
@@ -92,7 +91,8 @@ struct Matcher {
       int rc = match(code, text, done, PCRE2_NO_UTF_CHECK);
       if (rc == PCRE2_ERROR_JIT_STACKLIMIT) rc = match(code, text, done, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT);
       if (rc == PCRE2_ERROR_NOMATCH) break;
-      if (rc < 0) return make_error(Code::limit, fmt::format("the pre-tokenizer gave up on the text: PCRE2 error {}", rc));
+      if (rc < 0)
+        return make_error(Code::limit, fmt::format("the pre-tokenizer gave up on the text: PCRE2 error {}", rc));
       const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(data.get());
       if (ends[1] <= done) break;  // no pattern matches nothing; never loop should one
       if (ends[0] > done) out.push_back(text.substr(done, ends[0] - done));
@@ -147,8 +147,9 @@ Result<Pretokenizer> Pretokenizer::create(std::string_view name) {
     }
     return Pretokenizer(std::unique_ptr<const Impl>(std::move(impl)));
   }
-  return make_error(Code::unsupported, fmt::format("tokenizer.ggml.pre \"{}\" is not a known pre-tokenizer family (known: {})",
-                                                   printable(name), known));
+  return make_error(
+      Code::unsupported,
+      fmt::format("tokenizer.ggml.pre \"{}\" is not a known pre-tokenizer family (known: {})", printable(name), known));
 }
 
 Status Pretokenizer::split(std::string_view text, std::vector<std::string_view>& pieces) const {

@@ -1,5 +1,5 @@
-// Cuts text into the words that byte-pair encoding works within. Which cuts is part of the model: each family is a list of
-// regular expressions, applied one after the other to the pieces that the one before left.
+// Cuts text into the words that byte-pair encoding works within. Which cuts is part of the model: each family is a list
+// of regular expressions, applied one after the other to the pieces that the one before left.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Finds a text's number in a list of texts. Made for vocabularies: a look-up touches one slot and, where the hash agrees,
-// one string, which is what starting with 150,000 tokens costs.
+// Finds a text's number in a list of texts. Made for vocabularies: a look-up touches one slot and, where the hash
+// agrees, one string, which is what starting with 150,000 tokens costs.
 #pragma once
 
 #include <bit>

@@ -19,9 +19,21 @@ namespace {
 
 // Control tokens that end an answer, by the names that published models give them; files often name only one of theirs.
 constexpr std::string_view kEndNames[] = {
-    "</s>",        "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|im_end|>",
-    "<|end|>",     "<end_of_turn>", "<EOT>",           "<|return|>", "<|call|>",   "<|endofturn|>",
-    "<|END_OF_TURN_TOKEN|>", "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
+    "</s>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "<EOT>",
+    "<|return|>",
+    "<|call|>",
+    "<|endofturn|>",
+    "<|END_OF_TURN_TOKEN|>",
+    "<\xEF\xBD\x9C"
+    "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
 };
 
 // Words longer than this are rare enough not to be remembered.
@@ -30,7 +42,8 @@ constexpr size_t kCachedWords = 1 << 15;
 
 Status check_id(TokenId id, size_t tokens, std::string_view key) {
   if (id == kNoToken || (id >= 0 && static_cast<size_t>(id) < tokens)) return ok();
-  return make_error(Code::malformed, fmt::format("tokenizer.ggml.{} is {}, the vocabulary has {} tokens", key, id, tokens));
+  return make_error(Code::malformed,
+                    fmt::format("tokenizer.ggml.{} is {}, the vocabulary has {} tokens", key, id, tokens));
 }
 
 Status check_scores(const std::vector<float>& scores, size_t tokens) {
@@ -77,7 +90,8 @@ Status Tokenizer::Impl::prepare() {
     TERN_OK(check_scores(scores, n));
     // SentencePiece's own places, where the file does not say.
     const auto usual = [&](TokenId& id, TokenId place, TokenType type) {
-      if (id == kNoToken && static_cast<size_t>(place) < n && vocab.types[static_cast<size_t>(place)] == type) id = place;
+      if (id == kNoToken && static_cast<size_t>(place) < n && vocab.types[static_cast<size_t>(place)] == type)
+        id = place;
     };
     usual(data.unk, 0, TokenType::unknown);
     usual(data.bos, 1, TokenType::control);
@@ -99,11 +113,13 @@ Status Tokenizer::Impl::prepare() {
   add_space_prefix = by_score && data.add_space_prefix.value_or(true);
   if (add_bos && data.bos == kNoToken) {
     if (data.add_bos.value_or(false))
-      return make_error(Code::malformed, "tokenizer.ggml.add_bos_token is set, but tokenizer.ggml.bos_token_id names no token");
+      return make_error(Code::malformed,
+                        "tokenizer.ggml.add_bos_token is set, but tokenizer.ggml.bos_token_id names no token");
     add_bos = false;
   }
   if (add_eos && data.eos == kNoToken)
-    return make_error(Code::malformed, "tokenizer.ggml.add_eos_token is set, but tokenizer.ggml.eos_token_id names no token");
+    return make_error(Code::malformed,
+                      "tokenizer.ggml.add_eos_token is set, but tokenizer.ggml.eos_token_id names no token");
   index_names();
   return ok();
 }
@@ -162,8 +178,9 @@ Tokenizer::~Tokenizer() = default;
 
 Result<Tokenizer> Tokenizer::create(TokenizerData data) {
   if (data.model != "gpt2" && data.model != "llama")
-    return make_error(Code::unsupported, fmt::format("tokenizer.ggml.model \"{}\" is not supported (known: gpt2, llama)",
-                                                     printable(data.model)));
+    return make_error(
+        Code::unsupported,
+        fmt::format("tokenizer.ggml.model \"{}\" is not supported (known: gpt2, llama)", printable(data.model)));
   auto impl = std::make_unique<Impl>();
   TERN_TRY(impl->vocab, llm::build_vocab(data));
   impl->scores = std::move(data.scores);

@@ -58,8 +58,9 @@ Result<std::string> bytes_of(const TokenizerData& data, std::string_view text, T
   if (type == TokenType::byte) {
     const int byte = byte_of_name(text);
     if (byte < 0)
-      return make_error(Code::malformed, fmt::format("tokenizer.ggml.tokens[{}] is \"{}\", which is no byte token's name",
-                                                     id, printable(text)));
+      return make_error(
+          Code::malformed,
+          fmt::format("tokenizer.ggml.tokens[{}] is \"{}\", which is no byte token's name", id, printable(text)));
     return std::string(1, static_cast<char>(byte));
   }
   if (data.model == "llama") return spaces_of_marks(text);

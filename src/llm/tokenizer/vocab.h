@@ -22,10 +22,11 @@ struct Vocab {
   TextIndex mergeable;      // over bytes
   std::vector<bool> first;  // whether a token is in it
 
-  // Whether find_mergeable(text) is id, for the price of one comparison; any id may be asked for. A later one of two equal
-  // tokens says no.
+  // Whether find_mergeable(text) is id, for the price of one comparison; any id may be asked for. A later one of two
+  // equal tokens says no.
   bool is_mergeable(TokenId id, std::string_view text) const {
-    return static_cast<size_t>(id) < bytes.size() && first[static_cast<size_t>(id)] && bytes[static_cast<size_t>(id)] == text;
+    return static_cast<size_t>(id) < bytes.size() && first[static_cast<size_t>(id)] &&
+           bytes[static_cast<size_t>(id)] == text;
   }
   TokenId find_mergeable(std::string_view text) const { return mergeable.find(bytes, text); }
 };
@@ -33,8 +34,8 @@ struct Vocab {
 // Checks sizes and types, and decodes the stored texts. Takes tokens and types out of data.
 Result<Vocab> build_vocab(TokenizerData& data);
 
-// "Ġthe" -> " the": the printable alphabet in which byte-level vocabularies write bytes (GPT-2, encoder.py: printable Latin-1
-// characters stand for themselves, the 68 others for U+0100 and up in order). False, and out unchanged, where a
+// "Ġthe" -> " the": the printable alphabet in which byte-level vocabularies write bytes (GPT-2, encoder.py: printable
+// Latin-1 characters stand for themselves, the 68 others for U+0100 and up in order). False, and out unchanged, where a
 // character is not of the alphabet.
 bool bytes_of_alphabet(std::string_view text, std::string& out);
 

@@ -1,4 +1,5 @@
-// Chat templates against what Jinja2 makes of them (tests/data/llm/chat_golden.json, written by tools/make_chat_golden.py).
+// Chat templates against what Jinja2 makes of them (tests/data/llm/chat_golden.json, written by
+// tools/make_chat_golden.py).
 #include "tern/chat.h"
 
 #include <gtest/gtest.h>
@@ -71,9 +72,12 @@ TEST(ChatGolden, EqualsJinja2) {
 // The template inside SmolLM2-135M-Instruct's file, and the prompt that its authors' tools make of a conversation.
 TEST(Chat, SmolLm2) {
   const std::string source =
-      "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\nYou are a helpful AI "
-      "assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}{{'<|im_start|>' + message['role'] + '\n' + "
-      "message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+      "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\nYou "
+      "are a helpful AI "
+      "assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}{{'<|im_start|>' + message['role'] + "
+      "'\n' + "
+      "message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ "
+      "'<|im_start|>assistant\n' }}{% endif %}";
   ChatInput input;
   input.messages = {{"user", "Hi", ""}};
   const auto plain = render(source, input);
@@ -81,11 +85,13 @@ TEST(Chat, SmolLm2) {
   EXPECT_EQ(*plain,
             "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
             "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
-  input.messages = {{"system", "You are a terse assistant. Answer in one sentence.", ""}, {"user", "Why is the sky blue?", ""}};
+  input.messages = {{"system", "You are a terse assistant. Answer in one sentence.", ""},
+                    {"user", "Why is the sky blue?", ""}};
   const auto with_system = render(source, input);
   ASSERT_TRUE(with_system.ok());
   EXPECT_EQ(*with_system,
-            "<|im_start|>system\nYou are a terse assistant. Answer in one sentence.<|im_end|>\n<|im_start|>user\nWhy is the sky "
+            "<|im_start|>system\nYou are a terse assistant. Answer in one sentence.<|im_end|>\n<|im_start|>user\nWhy "
+            "is the sky "
             "blue?<|im_end|>\n<|im_start|>assistant\n");
 }
 
@@ -127,56 +133,69 @@ TEST(Chat, IllFormedTextIsRepaired) {
   input.messages = {{"user", "a\xFFz\xE2\x82", ""}};
   const auto got = render("\xC3{{ messages[0].content | length }}{{ messages[0].content[1:] }}", input);
   ASSERT_TRUE(got.ok());
-  EXPECT_EQ(*got, "\xEF\xBF\xBD" "4\xEF\xBF\xBDz\xEF\xBF\xBD");
+  EXPECT_EQ(*got,
+            "\xEF\xBF\xBD"
+            "4\xEF\xBF\xBDz\xEF\xBF\xBD");
 }
 
-// Each of these would take all time, memory or stack.
-TEST(ChatLimits, HostileTemplatesEnd) {
-  const std::string deep_list = "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = [ns.x] %}{% endfor %}";
-  const std::string doubling = "{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(100) %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}";
-  const std::string hostile[] = {
-      "{% for a in range(99999) %}{% for b in range(99999) %}{% for c in range(99999) %}{% endfor %}{% endfor %}{% endfor %}",
-      "{% set ns = namespace(s='xxxxxxxx') %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
-      "{% for i in range(99999) %}{{ 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' * 9999 }}{% endfor %}",
-      "{{ 'x' * 99999999999 }}",
-      "{{ [1] * 99999999999 }}",
-      "{{ 'x'.ljust(99999999999) }}",
-      "{{ 'x' | center(99999999999) }}",
-      "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-      "{% macro m(a) %}{{ m([a, a]) }}{% endmacro %}{{ m(1) }}",
-      deep_list + "{{ ns.x }}",
-      doubling + "{{ ns.x }}",
-      doubling + "{{ ns.x == ns.y }}",
-      doubling + "{{ ns.x in [ns.y] }}",
-      doubling + "{{ ns.x < ns.y }}",
-      doubling + "{{ ns.x | tojson }}",
-      doubling + "{{ [ns.x, ns.y] | sort }}",
-      doubling + "{{ [ns.x, ns.y] | unique }}",
-      "{% set ns = namespace(x=(1,)) %}{% for i in range(100) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {ns.x: 1}[ns.x] }}",
-      "{% set s = 'ab' * 999999 %}{% for i in range(99999) %}{{ 'ba' * 999 in s }}{% endfor %}",
-      "{{ 'a' | indent(999999999999) }}",
-      "{{ 2 ** 99999999999 }}",
-      "{{ '%99999999d' % 1 }}",
-      std::string(5000, '(') + "1",
-      "{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}",
-      "{{ " + std::string(5000, '[') + std::string(5000, ']') + " }}",
-      "{{ 1" + [] { std::string s; for (int i = 0; i < 5000; ++i) s += "|abs"; return s; }() + " }}",
-      "{{ 1" + [] { std::string s; for (int i = 0; i < 5000; ++i) s += "+1"; return s; }() + " }}",
-      "{{ " + [] { std::string s; for (int i = 0; i < 5000; ++i) s += "not "; return s; }() + "1 }}",
-      "{{ a" + [] { std::string s; for (int i = 0; i < 5000; ++i) s += ".a"; return s; }() + " }}",
-      [] { std::string s; for (int i = 0; i < 5000; ++i) s += "{% if 1 %}"; return s; }(),
-      [] { std::string s; for (int i = 0; i < 5000; ++i) s += "{% macro m" + std::to_string(i) + "() %}"; return s; }(),
-      std::string(2 << 20, 'x'),
-  };
-  for (const std::string& source : hostile) {
-    const auto start = std::chrono::steady_clock::now();
-    const auto got = render(source);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const bool harmless = source[0] == '(';
-    EXPECT_EQ(got.ok(), harmless) << source.substr(0, 120) << " -> " << (got.ok() ? got->substr(0, 40) : "");
-    EXPECT_LT(seconds, 20) << source.substr(0, 120);
-    EXPECT_LT(got.ok() ? 0 : got.error().message().size(), 1000u);
-  }
+std::string times(size_t n, const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < n; ++i) out += text;
+  return out;
+}
+
+// Fails, and soon.
+void expect_stopped(const std::string& source) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto got = render(source);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  EXPECT_FALSE(got.ok()) << source.substr(0, 120) << " -> " << got->substr(0, 40);
+  EXPECT_LT(seconds, 20) << source.substr(0, 120);
+  EXPECT_LT(got.ok() ? 0 : got.error().message().size(), 1000u);
+}
+
+TEST(ChatLimits, LoopsAndTextsEnd) {
+  for (const char* source : {
+           "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+           "{% set ns = namespace(s='xxxxxxxx') %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
+           "{% for i in range(99999) %}{{ 'xxxxxxxxxxxxxxxx' * 9999 }}{% endfor %}",
+           "{% set s = 'ab' * 999999 %}{% for i in range(99999) %}{{ 'ba' * 999 in s }}{% endfor %}",
+           "{{ 'x' * 99999999999 }}",
+           "{{ [1] * 99999999999 }}",
+           "{{ 'x'.ljust(99999999999) }}",
+           "{{ 'x' | center(99999999999) }}",
+           "{{ 'a' | indent(999999999999) }}",
+           "{{ 2 ** 99999999999 }}",
+           "{{ '%99999999d' % 1 }}",
+           "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+           "{% macro m(a) %}{{ m([a, a]) }}{% endmacro %}{{ m(1) }}",
+       })
+    expect_stopped(source);
+}
+
+// A value of a few lists that hold each other twice is a tree of 2^100 leaves for whoever walks it.
+TEST(ChatLimits, SharedValuesAreNotWalkedForEver) {
+  const std::string twice =
+      "{% set ns = namespace(x=[1], y=[1], t=(1,)) %}{% for i in range(100) %}{% set ns.x = [ns.x, ns.x] %}"
+      "{% set ns.y = [ns.y, ns.y] %}{% set ns.t = (ns.t, ns.t) %}{% endfor %}";
+  for (const char* use :
+       {"{{ ns.x }}", "{{ ns.x == ns.y }}", "{{ ns.x in [ns.y] }}", "{{ ns.x < ns.y }}", "{{ ns.x | tojson }}",
+        "{{ [ns.x, ns.y] | sort }}", "{{ [ns.x, ns.y] | unique }}", "{{ {ns.t: 1}[ns.t] }}", "{{ [ns.x].count(ns.y) }}",
+        "{{ ns.x is eq ns.y }}", "{{ '%s' % ns.t }}", "{{ ns.x ~ '' }}", "{{ {'a': 1}.get(ns.t) }}"})
+    expect_stopped(twice + use);
+  expect_stopped("{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = [ns.x] %}{% endfor %}");
+}
+
+TEST(ChatLimits, DeepSyntaxIsRefused) {
+  expect_stopped("{{ " + times(5000, "(") + "1" + times(5000, ")") + " }}");
+  expect_stopped("{{ " + times(5000, "[") + times(5000, "]") + " }}");
+  expect_stopped("{{ 1" + times(5000, "|abs") + " }}");
+  expect_stopped("{{ 1" + times(5000, "+1") + " }}");
+  expect_stopped("{{ " + times(5000, "not ") + "1 }}");
+  expect_stopped("{{ a" + times(5000, ".a") + " }}");
+  expect_stopped(times(5000, "{% if 1 %}"));
+  expect_stopped(times(5000, "{% macro m() %}"));
+  expect_stopped(times(2 << 20, "x"));
 }
 
 TEST(ChatLimits, OutputAndWorkAreTheCallers) {
@@ -190,7 +209,8 @@ TEST(ChatLimits, OutputAndWorkAreTheCallers) {
 }
 
 TEST(Chat, RendersOnSeveralThreads) {
-  auto chat = ChatTemplate::parse("{% macro m(x) %}<{{ x }}>{% endmacro %}{% for m1 in messages %}{{ m(m1.content) }}{% endfor %}");
+  auto chat = ChatTemplate::parse(
+      "{% macro m(x) %}<{{ x }}>{% endmacro %}{% for m1 in messages %}{{ m(m1.content) }}{% endfor %}");
   ASSERT_TRUE(chat.ok());
   std::vector<std::thread> threads;
   std::vector<std::string> outs(4);

@@ -59,7 +59,8 @@ Value Interp::eval(const Expr& node) {
       const Value key = eval(*node.kids[1]);
       if (failed()) return Value();
       Value value = item(object, key);
-      return value.is_undefined() && node.kids[1]->value.is_string() ? Value::undefined(node.kids[1]->value.string()) : std::move(value);
+      return value.is_undefined() && node.kids[1]->value.is_string() ? Value::undefined(node.kids[1]->value.string())
+                                                                     : std::move(value);
     }
     case ExprKind::slice: return eval_slice(node);
     case ExprKind::call: return eval_call(node);
@@ -173,12 +174,14 @@ Value Interp::eval_call(const Expr& node) {
       return eval_args(node, args) ? call_method(*method, object, args) : Value();
     const Value function = attribute(object, callee.text);
     if (failed()) return Value();
-    if (function.is_undefined()) return fail(fmt::format("a {} has no method \"{}\"", type_name(object), printable(callee.text, 60)));
+    if (function.is_undefined())
+      return fail(fmt::format("a {} has no method \"{}\"", type_name(object), printable(callee.text, 60)));
     return eval_args(node, args) ? call(function, args) : Value();
   }
   const Value function = eval(callee);
   if (failed() || !eval_args(node, args)) return Value();
-  if (function.is_undefined()) return fail(fmt::format("\"{}\" is undefined and cannot be called", printable(callee.text, 60)));
+  if (function.is_undefined())
+    return fail(fmt::format("\"{}\" is undefined and cannot be called", printable(callee.text, 60)));
   return call(function, args);
 }
 
@@ -190,7 +193,8 @@ Value Interp::eval_block_filter(const Expr& node, const Value& text) {
 Value Interp::eval_filter(const Expr& node, const Value& self) {
   Args args;
   if (failed() || !eval_args(node, args)) return Value();
-  if (node.filter == nullptr) return fail(fmt::format("there is no filter \"{}\"", printable(node.text, 60)), Code::unsupported);
+  if (node.filter == nullptr)
+    return fail(fmt::format("there is no filter \"{}\"", printable(node.text, 60)), Code::unsupported);
   return work(weight(self)) ? node.filter->run(*this, self, args) : Value();
 }
 
@@ -198,7 +202,8 @@ Value Interp::eval_test(const Expr& node) {
   const Value self = eval(*node.kids[0]);
   Args args;
   if (failed() || !eval_args(node, args)) return Value();
-  if (node.test == nullptr) return fail(fmt::format("there is no test \"{}\"", printable(node.text, 60)), Code::unsupported);
+  if (node.test == nullptr)
+    return fail(fmt::format("there is no test \"{}\"", printable(node.text, 60)), Code::unsupported);
   return Value(node.test->run(*this, self, args));
 }
 
@@ -209,8 +214,10 @@ Value Interp::eval_slice(const Expr& node) {
     if (!node.kids[i + 1]) continue;
     const Value part = eval(*node.kids[i + 1]);
     if (failed()) return Value();
-    if (part.is_integral()) parts[i] = part.integer();
-    else if (!part.is_none()) return fail(fmt::format("a slice wants integers, not {}", type_name(part)));
+    if (part.is_integral())
+      parts[i] = part.integer();
+    else if (!part.is_none())
+      return fail(fmt::format("a slice wants integers, not {}", type_name(part)));
   }
   if (failed()) return Value();
   const int64_t step = parts[2].value_or(1);
@@ -225,7 +232,9 @@ Value Interp::eval_slice(const Expr& node) {
     for (int64_t i = 0; i < span.count; ++i) out += pieces[static_cast<size_t>(span.start + i * span.step)];
     return text(std::move(out));
   }
-  if (object.is_undefined()) return fail(fmt::format("\"{}\" is undefined", printable(object.undefined_name() ? *object.undefined_name() : kMissing, 60)));
+  if (object.is_undefined())
+    return fail(fmt::format("\"{}\" is undefined",
+                            printable(object.undefined_name() ? *object.undefined_name() : kMissing, 60)));
   if (!object.is(Kind::list)) return fail(fmt::format("a {} cannot be sliced", type_name(object)));
   const auto& items = object.list().items;
   const Span span = span_of(parts[0], parts[1], step, static_cast<int64_t>(items.size()));
@@ -235,13 +244,15 @@ Value Interp::eval_slice(const Expr& node) {
 }
 
 Value Interp::attribute(const Value& object, std::string_view name) {
-  if (name.starts_with("__")) return fail(fmt::format("the attribute \"{}\" is not for templates", printable(name, 60)));
+  if (name.starts_with("__"))
+    return fail(fmt::format("the attribute \"{}\" is not for templates", printable(name, 60)));
   if (object.is_undefined()) {
     const std::string& what = object.undefined_name() ? *object.undefined_name() : kMissing;
     return fail(fmt::format("\"{}\" is undefined, it has no \"{}\"", printable(what, 60), printable(name, 60)));
   }
   if (const Method* method = find_method(object, name)) {
-    if (method->run == nullptr) return fail(fmt::format("\"{}\" would change a {}, which templates may not", name, type_name(object)));
+    if (method->run == nullptr)
+      return fail(fmt::format("\"{}\" would change a {}, which templates may not", name, type_name(object)));
     auto function = std::make_shared<Function>();
     function->method = method;
     function->self = object;
@@ -291,7 +302,8 @@ Value Interp::item(const Value& object, const Value& key) {
     if (const Value* value = object.dict().find(key)) return *value;
   }
   if ((object.is(Kind::list) || object.is_string()) && key.is_integral()) {
-    const int64_t size = object.is_string() ? code_count(object.string()) : static_cast<int64_t>(object.list().items.size());
+    const int64_t size =
+        object.is_string() ? code_count(object.string()) : static_cast<int64_t>(object.list().items.size());
     const int64_t at = key.integer() < 0 ? key.integer() + size : key.integer();
     if (at < 0 || at >= size) return Value::undefined(kMissing);
     if (object.is(Kind::list)) return object.list().items[static_cast<size_t>(at)];
@@ -303,7 +315,8 @@ Value Interp::item(const Value& object, const Value& key) {
 }
 
 Value Interp::call_method(const Method& method, const Value& self, Args& args) {
-  if (method.run == nullptr) return fail(fmt::format("\"{}\" would change a {}, which templates may not", method.name, type_name(self)));
+  if (method.run == nullptr)
+    return fail(fmt::format("\"{}\" would change a {}, which templates may not", method.name, type_name(self)));
   return work(16 + (self.is_string() ? self.string().size() : 0)) ? method.run(*this, self, args) : Value();
 }
 
@@ -344,13 +357,15 @@ bool Interp::iterate(const Value& value, std::vector<Value>& out) {
 
 Value Interp::apply_filter(const Value& name, const Value& self, Args& args) {
   const Filter* filter = name.is_string() ? find_filter(name.string()) : nullptr;
-  if (filter == nullptr) return fail(fmt::format("there is no filter {}", printable(to_repr(name), 60)), Code::unsupported);
+  if (filter == nullptr)
+    return fail(fmt::format("there is no filter {}", printable(to_repr(name), 60)), Code::unsupported);
   return work(16 + weight(self)) ? filter->run(*this, self, args) : Value();
 }
 
 bool Interp::apply_test(const Value& name, const Value& self, Args& args) {
   const Test* test = name.is_string() ? find_test(name.string()) : nullptr;
-  if (test == nullptr) return fail(fmt::format("there is no test {}", printable(to_repr(name), 60)), Code::unsupported), false;
+  if (test == nullptr)
+    return fail(fmt::format("there is no test {}", printable(to_repr(name), 60)), Code::unsupported), false;
   return work(16) && test->run(*this, self, args);
 }
 

@@ -131,8 +131,10 @@ Interp::Flow Interp::exec(const Stmt& stmt) {
     case StmtKind::output: {
       const Value value = eval(*stmt.expr);
       if (failed()) break;
-      if (value.is_string()) emit(value.string());
-      else if (work(weight(value))) emit(to_text(value));
+      if (value.is_string())
+        emit(value.string());
+      else if (work(weight(value)))
+        emit(to_text(value));
       break;
     }
     case StmtKind::branch:
@@ -231,7 +233,8 @@ void Interp::assign(const Expr& target, const Value& value) {
     const Value space = eval(*target.kids[0]);
     if (failed()) return;
     if (!space.is(Kind::space)) {
-      fail(fmt::format("cannot set \"{}.{}\": {} is no namespace", target.kids[0]->text, target.text, type_name(space)));
+      fail(
+          fmt::format("cannot set \"{}.{}\": {} is no namespace", target.kids[0]->text, target.text, type_name(space)));
       return;
     }
     if (memory(64) && work(space.space()->items.size())) space.space()->set(target.text, value);
@@ -264,7 +267,8 @@ Value Interp::call_macro(const Function& function, Args& args) {
   scope_ = push_scope(function.scope);
   size_t given = 0;
   for (const Parameter& parameter : macro.parameters) {
-    const auto named = std::find_if(args.named.begin(), args.named.end(), [&](const auto& a) { return a.first == parameter.name; });
+    const auto named =
+        std::find_if(args.named.begin(), args.named.end(), [&](const auto& a) { return a.first == parameter.name; });
     if (given < args.positional.size()) {
       if (named != args.named.end()) fail(fmt::format("the macro {} got \"{}\" twice", macro.name, parameter.name));
       set(parameter.symbol, args.positional[given++]);
@@ -275,15 +279,18 @@ Value Interp::call_macro(const Function& function, Args& args) {
       set(parameter.symbol, parameter.fallback ? eval(*parameter.fallback) : Value::undefined(parameter.name));
     }
   }
-  const auto block = std::find_if(args.named.begin(), args.named.end(), [](const auto& a) { return a.first == "caller"; });
+  const auto block =
+      std::find_if(args.named.begin(), args.named.end(), [](const auto& a) { return a.first == "caller"; });
   if (block != args.named.end()) {
     set(source_.caller_symbol, block->second);
     args.named.erase(block);
   }
   if (macro.takes_more) {
-    set(source_.varargs_symbol, list({args.positional.begin() + static_cast<ptrdiff_t>(given), args.positional.end()}, true));
+    set(source_.varargs_symbol,
+        list({args.positional.begin() + static_cast<ptrdiff_t>(given), args.positional.end()}, true));
   } else if (given < args.positional.size()) {
-    fail(fmt::format("the macro {} takes {} arguments, not {}", macro.name, macro.parameters.size(), args.positional.size()));
+    fail(fmt::format("the macro {} takes {} arguments, not {}", macro.name, macro.parameters.size(),
+                     args.positional.size()));
   }
   if (macro.takes_named) {
     Dict rest;

@@ -1,8 +1,8 @@
 // Runs a parsed template over values.
 //
-// A sandbox: values hold data only, names with two leading underscores are refused, nothing reaches files, clocks or the
-// process. Work, memory, output and depth are bounded, so that any template ends soon. The first error sticks; after it every
-// step returns undefined at once, and run() reports it.
+// A sandbox: values hold data only, names with two leading underscores are refused, nothing reaches files, clocks or
+// the process. Work, memory, output and depth are bounded, so that any template ends soon. The first error sticks;
+// after it every step returns undefined at once, and run() reports it.
 #pragma once
 
 #include <deque>
@@ -20,10 +20,10 @@
 namespace tern::jinja {
 
 struct Limits {
-  uint64_t work = 150'000'000;            // about 16 for a step and 1 for a byte looked at: a second or two
-  uint64_t memory_bytes = 256u << 20;     // of all strings, lists and scopes ever made
+  uint64_t work = 150'000'000;         // about 16 for a step and 1 for a byte looked at: a second or two
+  uint64_t memory_bytes = 256u << 20;  // of all strings, lists and scopes ever made
   size_t output_bytes = size_t{16} << 20;
-  uint32_t depth = 700;                   // nested evaluations, macros within macros included
+  uint32_t depth = 700;  // nested evaluations, macros within macros included
 };
 
 struct Clock {

@@ -14,7 +14,9 @@ namespace {
 constexpr size_t npos = std::string_view::npos;
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
-bool name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<uint8_t>(c) >= 0x80; }
+bool name_start(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<uint8_t>(c) >= 0x80;
+}
 bool name_char(char c) { return name_start(c) || digit(c); }
 
 // One kind of line end, and no line end at the very end (keep_trailing_newline is off).
@@ -58,7 +60,8 @@ class Lexer {
   }
   // Moves on, counting lines.
   void advance(size_t to) {
-    line_ += static_cast<int>(std::count(text_.begin() + static_cast<ptrdiff_t>(at_), text_.begin() + static_cast<ptrdiff_t>(to), '\n'));
+    line_ += static_cast<int>(
+        std::count(text_.begin() + static_cast<ptrdiff_t>(at_), text_.begin() + static_cast<ptrdiff_t>(to), '\n'));
     at_ = to;
   }
   bool has(size_t at, std::string_view what) const { return text_.substr(at).starts_with(what); }
@@ -79,7 +82,8 @@ class Lexer {
     } else if (sign != '+' && !is_output) {
       const size_t newline = text.rfind('\n');
       const size_t line = newline == npos ? 0 : newline + 1;
-      if ((line > 0 || line_starting_) && line < text.size() && strip(text.substr(line)).empty()) text = text.substr(0, line);
+      if ((line > 0 || line_starting_) && line < text.size() && strip(text.substr(line)).empty())
+        text = text.substr(0, line);
     }
     if (!text.empty()) push(TokenKind::data, std::string(text));
     advance(end);
@@ -89,22 +93,26 @@ class Lexer {
   void close(size_t end, bool trims) {
     const char sign = text_[end] == '-' || text_[end] == '+' ? text_[end] : '\0';
     size_t to = end + (sign != '\0' ? 1 : 0) + 2;
-    if (sign == '-') to = skip_space(to);
-    else if (sign == '\0' && trims && to < text_.size() && text_[to] == '\n') ++to;
+    if (sign == '-')
+      to = skip_space(to);
+    else if (sign == '\0' && trims && to < text_.size() && text_[to] == '\n')
+      ++to;
     advance(to);
     line_starting_ = at_ > 0 && text_[at_ - 1] == '\n';
   }
 
   void section() {
     size_t begin = at_;
-    while ((begin = text_.find('{', begin)) != npos && !has(begin, "{{") && !has(begin, "{%") && !has(begin, "{#")) ++begin;
+    while ((begin = text_.find('{', begin)) != npos && !has(begin, "{{") && !has(begin, "{%") && !has(begin, "{#"))
+      ++begin;
     if (begin == npos) {
       push(TokenKind::data, std::string(text_.substr(at_)));
       at_ = text_.size();
       return;
     }
     const char kind = text_[begin + 1];
-    const char sign = begin + 2 < text_.size() && (text_[begin + 2] == '-' || text_[begin + 2] == '+') ? text_[begin + 2] : '\0';
+    const char sign =
+        begin + 2 < text_.size() && (text_[begin + 2] == '-' || text_[begin + 2] == '+') ? text_[begin + 2] : '\0';
     const size_t inside = begin + 2 + (sign != '\0' ? 1 : 0);
     data(begin, sign, kind == '{');
     if (kind == '#') return comment(inside);
@@ -171,8 +179,8 @@ class Lexer {
     }
     if (digit(c)) return number();
     if (c == '"' || c == '\'') return string(c);
-    static constexpr std::string_view kOps[] = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]",
-                                                "(",  ")",  "{",  "}",  ">",  "<",  "=", ".", ":", "|", ",", ";"};
+    static constexpr std::string_view kOps[] = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
+                                                "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};
     for (const std::string_view op : kOps) {
       if (!has(at_, op)) continue;
       if (c == '(' || c == '[' || c == '{') brackets += c == '(' ? ')' : c == '[' ? ']' : '}';
@@ -189,7 +197,9 @@ class Lexer {
 
   // Digits with single underscores between them.
   size_t digits_end(size_t at) const {
-    while (at < text_.size() && (digit(text_[at]) || (text_[at] == '_' && at + 1 < text_.size() && digit(text_[at + 1])))) ++at;
+    while (at < text_.size() &&
+           (digit(text_[at]) || (text_[at] == '_' && at + 1 < text_.size() && digit(text_[at + 1]))))
+      ++at;
     return at;
   }
 
@@ -247,7 +257,8 @@ class Lexer {
       } else if (c == '\n') {
         continue;
       } else if (hex > 0 && text.size() - i > hex &&
-                 std::from_chars(text.data() + i + 1, text.data() + i + 1 + hex, code, 16).ptr == text.data() + i + 1 + hex) {
+                 std::from_chars(text.data() + i + 1, text.data() + i + 1 + hex, code, 16).ptr ==
+                     text.data() + i + 1 + hex) {
         append_code(out, static_cast<int32_t>(std::min(code, 0x110000u)));
         i += hex;
       } else if (c >= '0' && c <= '7') {

@@ -1,5 +1,5 @@
-// Template text -> tokens, with the white-space rules of Jinja2 under trim_blocks and lstrip_blocks, as published chat templates
-// expect them (transformers sets both).
+// Template text -> tokens, with the white-space rules of Jinja2 under trim_blocks and lstrip_blocks, as published chat
+// templates expect them (transformers sets both).
 #pragma once
 
 #include <string>
@@ -10,7 +10,19 @@
 
 namespace tern::jinja {
 
-enum class TokenKind : uint8_t { data, block_begin, block_end, output_begin, output_end, name, string, integer, real, op, end };
+enum class TokenKind : uint8_t {
+  data,
+  block_begin,
+  block_end,
+  output_begin,
+  output_end,
+  name,
+  string,
+  integer,
+  real,
+  op,
+  end
+};
 
 struct Token {
   TokenKind kind;

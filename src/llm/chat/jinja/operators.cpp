@@ -9,7 +9,8 @@ namespace tern::jinja {
 namespace {
 
 std::string_view spelling(Op op) {
-  static constexpr std::string_view kText[] = {"+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "in", "not in"};
+  static constexpr std::string_view kText[] = {
+      "+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "in", "not in"};
   return kText[static_cast<size_t>(op)];
 }
 
@@ -51,7 +52,8 @@ Value int_arithmetic(Interp& in, Op op, int64_t a, int64_t b) {
       }
       break;
     case Op::pow:
-      if (b < 0) return a == 0 ? in.fail("division by zero") : Value(std::pow(static_cast<double>(a), static_cast<double>(b)));
+      if (b < 0)
+        return a == 0 ? in.fail("division by zero") : Value(std::pow(static_cast<double>(a), static_cast<double>(b)));
       fits = int_power(a, b, out);
       break;
     default: break;
@@ -76,7 +78,8 @@ Value real_arithmetic(Interp& in, Op op, double a, double b) {
 Value repeated(Interp& in, const Value& what, int64_t times) {
   if (times < 0) times = 0;
   const uint64_t size = what.is_string() ? what.string().size() : what.list().items.size() * sizeof(Value);
-  if (size != 0 && static_cast<uint64_t>(times) > (uint64_t{1} << 40) / size) return in.memory(uint64_t{1} << 40), Value();
+  if (size != 0 && static_cast<uint64_t>(times) > (uint64_t{1} << 40) / size)
+    return in.memory(uint64_t{1} << 40), Value();
   if (!in.memory(size * static_cast<uint64_t>(times))) return Value();
   if (what.is_string()) {
     std::string out;
@@ -84,7 +87,8 @@ Value repeated(Interp& in, const Value& what, int64_t times) {
     return in.text(std::move(out));
   }
   std::vector<Value> out;
-  for (int64_t i = 0; i < times && size != 0; ++i) out.insert(out.end(), what.list().items.begin(), what.list().items.end());
+  for (int64_t i = 0; i < times && size != 0; ++i)
+    out.insert(out.end(), what.list().items.begin(), what.list().items.end());
   return in.list(std::move(out), what.list().tuple);
 }
 
@@ -108,8 +112,10 @@ Value Interp::arithmetic(Op op, const Value& a, const Value& b) {
   if (op == Op::mul && (b.is_string() || b.is(Kind::list)) && a.is_integral()) return repeated(*this, b, a.integer());
   if (op == Op::mod && a.is_string()) {
     Args args;
-    if (b.is(Kind::list) && b.list().tuple) args.positional = b.list().items;
-    else args.positional.push_back(b);
+    if (b.is(Kind::list) && b.list().tuple)
+      args.positional = b.list().items;
+    else
+      args.positional.push_back(b);
     return format_percent(*this, a.string(), args);
   }
   for (const Value* value : {&a, &b})
@@ -135,7 +141,8 @@ int Interp::order(const Value& a, const Value& b) {
   }
   for (const Value* value : {&a, &b})
     if (value->is_undefined())
-      return fail(fmt::format("\"{}\" is undefined", value->undefined_name() ? *value->undefined_name() : "a value")), 0;
+      return fail(fmt::format("\"{}\" is undefined", value->undefined_name() ? *value->undefined_name() : "a value")),
+             0;
   return fail(fmt::format("{} and {} have no order", type_name(a), type_name(b))), 0;
 }
 

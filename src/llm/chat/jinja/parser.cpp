@@ -196,7 +196,8 @@ ExprPtr Parser::target_item() {
   }
   ExprPtr node = make(ExprKind::name);
   node->text = want_name("a name to assign to");
-  for (const std::string_view reserved : {"true", "false", "none", "True", "False", "None", "not", "and", "or", "in", "is", "if", "else"})
+  for (const std::string_view reserved :
+       {"true", "false", "none", "True", "False", "None", "not", "and", "or", "in", "is", "if", "else"})
     if (node->text == reserved) fail(fmt::format("cannot assign to \"{}\"", node->text));
   node->symbol = out_.symbols.number(node->text);
   if (!take_op(".")) return node;

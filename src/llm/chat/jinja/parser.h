@@ -1,5 +1,5 @@
-// Tokens -> Template. Statements: if, for, set, macro, call, filter, with, raw, break, continue, generation; the others of
-// Jinja2 (include, extends, import, block) reach for files and are refused.
+// Tokens -> Template. Statements: if, for, set, macro, call, filter, with, raw, break, continue, generation; the others
+// of Jinja2 (include, extends, import, block) reach for files and are refused.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// Expressions, by Jinja2's precedence: conditional < or < and < not < comparison < sum < ~ < product < ** < unary, then attributes,
-// subscripts and calls, then filters and tests.
+// Expressions, by Jinja2's precedence: conditional < or < and < not < comparison < sum < ~ < product < ** < unary, then
+// attributes, subscripts and calls, then filters and tests.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,8 @@ struct OpName {
   std::string_view text;
   Op op;
 };
-constexpr OpName kCompare[] = {{"==", Op::eq}, {"!=", Op::ne}, {"<", Op::lt}, {"<=", Op::le}, {">", Op::gt}, {">=", Op::ge}};
+constexpr OpName kCompare[] = {{"==", Op::eq}, {"!=", Op::ne}, {"<", Op::lt},
+                               {"<=", Op::le}, {">", Op::gt},  {">=", Op::ge}};
 constexpr OpName kSum[] = {{"+", Op::add}, {"-", Op::sub}};
 constexpr OpName kProduct[] = {{"*", Op::mul}, {"/", Op::div}, {"//", Op::floordiv}, {"%", Op::mod}};
 
@@ -165,9 +166,12 @@ ExprPtr Parser::unary(bool with_filters) {
   const Nest nest(*this);
   if (failed()) return nullptr;
   ExprPtr node;
-  if (take_op("-")) node = make(ExprKind::negate, unary(false));
-  else if (take_op("+")) node = make(ExprKind::plus, unary(false));
-  else node = primary();
+  if (take_op("-"))
+    node = make(ExprKind::negate, unary(false));
+  else if (take_op("+"))
+    node = make(ExprKind::plus, unary(false));
+  else
+    node = primary();
   node = postfix(std::move(node));
   return with_filters ? filters(std::move(node)) : std::move(node);
 }
@@ -178,9 +182,12 @@ ExprPtr Parser::primary() {
   if (token.is(TokenKind::name)) {
     const std::string& name = token.text;
     next();
-    if (name == "true" || name == "True") node->value = Value(true);
-    else if (name == "false" || name == "False") node->value = Value(false);
-    else if (name == "none" || name == "None") node->value = Value::none();
+    if (name == "true" || name == "True")
+      node->value = Value(true);
+    else if (name == "false" || name == "False")
+      node->value = Value(false);
+    else if (name == "none" || name == "None")
+      node->value = Value::none();
     else {
       node->kind = ExprKind::name;
       node->text = name;
@@ -314,9 +321,12 @@ ExprPtr Parser::test(ExprPtr node) {
   test->text = want_name("a test");
   test->test = find_test(test->text);
   const Token& token = now();
-  const bool argument = token.is(TokenKind::name) ? !token.is_name("else") && !token.is_name("or") && !token.is_name("and") && !token.is_name("if") && !token.is_name("is") && !token.is_name("in") && !token.is_name("not")
-                                                  : token.is(TokenKind::string) || token.is(TokenKind::integer) || token.is(TokenKind::real) ||
-                                                        token.is_op("[") || token.is_op("{");
+  const bool argument = token.is(TokenKind::name)
+                            ? !token.is_name("else") && !token.is_name("or") && !token.is_name("and") &&
+                                  !token.is_name("if") && !token.is_name("is") && !token.is_name("in") &&
+                                  !token.is_name("not")
+                            : token.is(TokenKind::string) || token.is(TokenKind::integer) ||
+                                  token.is(TokenKind::real) || token.is_op("[") || token.is_op("{");
   if (token.is_name("is")) fail("tests cannot be chained");
   if (token.is_op("(")) {
     arguments(*test);

@@ -23,7 +23,8 @@ struct Spec {
 bool digits(std::string_view text, size_t& at, int& out) {
   const size_t begin = at;
   out = 0;
-  while (at < text.size() && text[at] >= '0' && text[at] <= '9') out = at - begin < 4 ? out * 10 + (text[at] - '0') : out, ++at;
+  while (at < text.size() && text[at] >= '0' && text[at] <= '9')
+    out = at - begin < 4 ? out * 10 + (text[at] - '0') : out, ++at;
   return at - begin <= 4;
 }
 
@@ -42,7 +43,8 @@ Value one(Interp& in, const Spec& spec, const Value& value, std::string& out) {
     out += padded(std::move(text), spec);
     return Value();
   }
-  if (!value.is_number()) return in.fail(fmt::format("the format %{} wants a number, not {}", spec.type, type_name(value)));
+  if (!value.is_number())
+    return in.fail(fmt::format("the format %{} wants a number, not {}", spec.type, type_name(value)));
   const bool integral = std::string_view("dixXo").find(spec.type) != std::string_view::npos;
   std::string pattern = "%" + spec.flags + "*.*";
   pattern += integral ? std::string("ll") + spec.type : std::string(1, spec.type);
@@ -69,7 +71,9 @@ Value format_percent(Interp& in, const std::string& text, const Args& args) {
     }
     Spec spec;
     ++i;
-    while (i < text.size() && std::string_view("-+ 0#").find(text[i]) != std::string_view::npos && spec.flags.size() < 5) spec.flags += text[i++];
+    while (i < text.size() && std::string_view("-+ 0#").find(text[i]) != std::string_view::npos &&
+           spec.flags.size() < 5)
+      spec.flags += text[i++];
     bool fits = digits(text, i, spec.width);
     if (i < text.size() && text[i] == '.') fits &= digits(text, ++i, spec.precision);
     spec.type = i < text.size() ? text[i] : '\0';

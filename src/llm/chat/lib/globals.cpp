@@ -27,7 +27,8 @@ Value range(Interp& in, Args& args) {
   if (n[2] == 0) return in.fail("range wants a step that is not 0");
   const int64_t gap = n[2] > 0 ? n[1] - n[0] : n[0] - n[1], stride = n[2] > 0 ? n[2] : -n[2];
   const int64_t count = gap <= 0 ? 0 : (gap - 1) / stride + 1;
-  if (count > kMaxRange) return in.fail(fmt::format("range has {} values, the limit is {}", count, kMaxRange), Code::limit);
+  if (count > kMaxRange)
+    return in.fail(fmt::format("range has {} values, the limit is {}", count, kMaxRange), Code::limit);
   std::vector<Value> items;
   items.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) items.emplace_back(n[0] + i * n[2]);
@@ -75,7 +76,8 @@ std::string two_digits(unsigned value, char mark) {
 
 // One conversion of strftime in the C locale; false where it is not known.
 bool append_time(std::string& out, char c, char mark, const Clock& clock) {
-  static constexpr std::string_view kDays[] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
+  static constexpr std::string_view kDays[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                               "Thursday", "Friday", "Saturday"};
   static constexpr std::string_view kMonths[] = {"January", "February", "March",     "April",   "May",      "June",
                                                  "July",    "August",   "September", "October", "November", "December"};
   using namespace std::chrono;
@@ -85,7 +87,8 @@ bool append_time(std::string& out, char c, char mark, const Clock& clock) {
   const hh_mm_ss<seconds> time{now - day};
   const unsigned weekday_index = weekday{day}.c_encoding(), month = static_cast<unsigned>(date.month()) - 1;
   const auto hour = static_cast<unsigned>(time.hours().count()), hour12 = hour % 12 == 0 ? 12 : hour % 12;
-  const auto minute = static_cast<unsigned>(time.minutes().count()), second = static_cast<unsigned>(time.seconds().count());
+  const auto minute = static_cast<unsigned>(time.minutes().count()),
+             second = static_cast<unsigned>(time.seconds().count());
   const int year = static_cast<int>(date.year());
   const auto day_of_year = static_cast<unsigned>((day - sys_days{date.year() / January / 1}).count()) + 1;
   const auto dd = static_cast<unsigned>(date.day());
@@ -124,7 +127,8 @@ Value strftime_now(Interp& in, Args& args) {
   if (!v[0].is_string() || !in.clock()) return in.fail("strftime_now wants a format");
   const std::string& format = v[0].string();
   const int64_t limit = int64_t{1} << 37;  // years of four digits
-  if (in.clock()->unix_seconds < -(int64_t{1} << 36) || in.clock()->unix_seconds > limit) return in.fail("the time given is out of range");
+  if (in.clock()->unix_seconds < -(int64_t{1} << 36) || in.clock()->unix_seconds > limit)
+    return in.fail("the time given is out of range");
   if (!in.memory(format.size() * 8)) return Value();
   std::string out;
   for (size_t i = 0; i < format.size(); ++i) {
@@ -133,22 +137,28 @@ Value strftime_now(Interp& in, Args& args) {
       continue;
     }
     char mark = '\0';
-    if (i + 1 < format.size() && (format[i + 1] == '-' || format[i + 1] == '_' || format[i + 1] == '0')) mark = format[++i];
+    if (i + 1 < format.size() && (format[i + 1] == '-' || format[i + 1] == '_' || format[i + 1] == '0'))
+      mark = format[++i];
     if (i + 1 >= format.size() || !append_time(out, format[++i], mark, *in.clock()))
-      return in.fail(fmt::format("strftime_now does not know the format \"{}\"", printable(format, 60)), Code::unsupported);
+      return in.fail(fmt::format("strftime_now does not know the format \"{}\"", printable(format, 60)),
+                     Code::unsupported);
   }
   return in.text(std::move(out));
 }
 
 constexpr Global kGlobals[] = {
-    {"range", range},         {"dict", dict}, {"namespace", make_space}, {"raise_exception", raise_exception},
+    {"range", range},
+    {"dict", dict},
+    {"namespace", make_space},
+    {"raise_exception", raise_exception},
     {"strftime_now", strftime_now},
 };
 
 }  // namespace
 
 const Global* find_global(std::string_view name) {
-  const auto* it = std::find_if(std::begin(kGlobals), std::end(kGlobals), [&](const Global& g) { return g.name == name; });
+  const auto* it =
+      std::find_if(std::begin(kGlobals), std::end(kGlobals), [&](const Global& g) { return g.name == name; });
   return it == std::end(kGlobals) ? nullptr : it;
 }
 

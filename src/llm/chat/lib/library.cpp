@@ -13,10 +13,12 @@ const Filter* find_filter(std::string_view name) {
   return find_number_filter(name);
 }
 
-bool bind_args(Interp& in, std::string_view who, Args& args, std::initializer_list<std::string_view> names, Value* out) {
+bool bind_args(Interp& in, std::string_view who, Args& args, std::initializer_list<std::string_view> names,
+               Value* out) {
   if (in.failed()) return false;
   if (args.positional.size() > names.size())
-    return in.fail(fmt::format("{} takes at most {} arguments, not {}", who, names.size(), args.positional.size())), false;
+    return in.fail(fmt::format("{} takes at most {} arguments, not {}", who, names.size(), args.positional.size())),
+           false;
   for (size_t i = 0; i < args.positional.size(); ++i) out[i] = args.positional[i];
   for (const auto& [name, value] : args.named) {
     size_t i = 0;

@@ -41,8 +41,8 @@ const Test* find_test(std::string_view name);
 const Method* find_method(const Value& self, std::string_view name);
 const Global* find_global(std::string_view name);
 
-// Sorts the arguments into `out`, one for each name ("" names a parameter that is positional only). Absent ones stay undefined. False after
-// reporting an argument too many or of an unknown name.
+// Sorts the arguments into `out`, one for each name ("" names a parameter that is positional only). Absent ones stay
+// undefined. False after reporting an argument too many or of an unknown name.
 bool bind_args(Interp& in, std::string_view who, Args& args, std::initializer_list<std::string_view> names, Value* out);
 
 // What the tables above are put together from (each in its file).

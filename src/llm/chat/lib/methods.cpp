@@ -41,15 +41,21 @@ Value copy(Interp&, const Value& self, Args&) { return self; }  // values never 
 
 Value list_count(Interp& in, const Value& self, Args& args) {
   Value v[1];
-  if (!bind_args(in, "count", args, {""}, v) || !in.work((weight(v[0]) / 16 + 1) * self.list().items.size() + weight(v[0]))) return Value();
-  return Value(static_cast<int64_t>(std::count_if(self.list().items.begin(), self.list().items.end(), [&](const Value& item) { return equal(item, v[0]); })));
+  if (!bind_args(in, "count", args, {""}, v) ||
+      !in.work((weight(v[0]) / 16 + 1) * self.list().items.size() + weight(v[0])))
+    return Value();
+  return Value(static_cast<int64_t>(std::count_if(self.list().items.begin(), self.list().items.end(),
+                                                  [&](const Value& item) { return equal(item, v[0]); })));
 }
 Value list_index(Interp& in, const Value& self, Args& args) {
   Value v[1];
-  if (!bind_args(in, "index", args, {""}, v) || !in.work((weight(v[0]) / 16 + 1) * self.list().items.size() + weight(v[0]))) return Value();
+  if (!bind_args(in, "index", args, {""}, v) ||
+      !in.work((weight(v[0]) / 16 + 1) * self.list().items.size() + weight(v[0])))
+    return Value();
   const auto& items = self.list().items;
   const auto it = std::find_if(items.begin(), items.end(), [&](const Value& item) { return equal(item, v[0]); });
-  return it == items.end() ? in.fail("index: the list does not hold the value") : Value(static_cast<int64_t>(it - items.begin()));
+  return it == items.end() ? in.fail("index: the list does not hold the value")
+                           : Value(static_cast<int64_t>(it - items.begin()));
 }
 
 Value loop_cycle(Interp& in, const Value& self, Args& args) {
@@ -60,18 +66,20 @@ Value loop_changed(Interp& in, const Value& self, Args& args) {
   auto& last = self.loop()->last_changed;
   for (const Value& value : args.positional)
     if (!in.work(weight(value))) return Value();
-  const bool same = last && last->size() == args.positional.size() && std::equal(last->begin(), last->end(), args.positional.begin(), equal);
+  const bool same = last && last->size() == args.positional.size() &&
+                    std::equal(last->begin(), last->end(), args.positional.begin(), equal);
   last = args.positional;
   return Value(!same);
 }
 
 constexpr Method kDict[] = {
-    {"items", dict_items}, {"keys", dict_keys}, {"values", dict_values}, {"get", dict_get},   {"copy", copy},
+    {"items", dict_items}, {"keys", dict_keys}, {"values", dict_values}, {"get", dict_get},    {"copy", copy},
     {"pop", nullptr},      {"update", nullptr}, {"clear", nullptr},      {"popitem", nullptr}, {"setdefault", nullptr},
 };
 constexpr Method kList[] = {
-    {"count", list_count}, {"index", list_index}, {"copy", copy},      {"append", nullptr}, {"extend", nullptr},  {"insert", nullptr},
-    {"remove", nullptr},   {"pop", nullptr},      {"clear", nullptr},  {"sort", nullptr},   {"reverse", nullptr},
+    {"count", list_count}, {"index", list_index}, {"copy", copy},       {"append", nullptr},
+    {"extend", nullptr},   {"insert", nullptr},   {"remove", nullptr},  {"pop", nullptr},
+    {"clear", nullptr},    {"sort", nullptr},     {"reverse", nullptr},
 };
 constexpr Method kLoop[] = {{"cycle", loop_cycle}, {"changed", loop_changed}};
 

@@ -40,8 +40,10 @@ Value to_int(Interp& in, const Value& self, Args& args) {
   const int64_t base = v[1].is_integral() ? v[1].integer() : 10;
   if (base < 2 || base > 36) return in.fail("int wants a base from 2 to 36");
   if (self.is_string() && spelled(self.string(), whole, static_cast<int>(base))) return Value(whole);
-  if (self.is(Kind::real)) real = self.number();
-  else if (!self.is_string() || !spelled(self.string(), real)) return fallback;
+  if (self.is(Kind::real))
+    real = self.number();
+  else if (!self.is_string() || !spelled(self.string(), real))
+    return fallback;
   return std::isfinite(real) && std::fabs(real) < 9e18 ? Value(static_cast<int64_t>(real)) : fallback;
 }
 
@@ -88,13 +90,15 @@ Value attribute(Interp& in, const Value& self, Args& args) {
 }
 
 constexpr Filter kFilters[] = {
-    {"abs", absolute}, {"int", to_int}, {"float", to_float}, {"round", round}, {"default", fallback}, {"d", fallback}, {"attr", attribute},
+    {"abs", absolute},     {"int", to_int}, {"float", to_float}, {"round", round},
+    {"default", fallback}, {"d", fallback}, {"attr", attribute},
 };
 
 }  // namespace
 
 const Filter* find_number_filter(std::string_view name) {
-  const auto* it = std::find_if(std::begin(kFilters), std::end(kFilters), [&](const Filter& f) { return f.name == name; });
+  const auto* it =
+      std::find_if(std::begin(kFilters), std::end(kFilters), [&](const Filter& f) { return f.name == name; });
   return it == std::end(kFilters) ? nullptr : it;
 }
 

@@ -13,7 +13,8 @@
 namespace tern::jinja {
 namespace {
 
-// "a.b.0" -> items and attributes, one after the other; `fallback`, where it is defined, stands in for an undefined step.
+// "a.b.0" -> items and attributes, one after the other; `fallback`, where it is defined, stands in for an undefined
+// step.
 Value path(Interp& in, Value value, const Value& where, const Value& fallback = Value()) {
   if (where.is_integral()) return in.item(value, where);
   if (!where.is_string()) return in.fail("an attribute wants a name");
@@ -48,7 +49,8 @@ std::vector<size_t> order_of(Interp& in, const std::vector<Value>& keys, bool re
 Value sort(Interp& in, const Value& self, Args& args) {
   Value v[3];
   std::vector<Value> items;
-  if (!bind_args(in, "sort", args, {"reverse", "case_sensitive", "attribute"}, v) || !in.iterate(self, items)) return Value();
+  if (!bind_args(in, "sort", args, {"reverse", "case_sensitive", "attribute"}, v) || !in.iterate(self, items))
+    return Value();
   std::vector<Value> keys;
   for (const Value& item : items) {
     if (!v[2].is_string()) {
@@ -56,7 +58,8 @@ Value sort(Interp& in, const Value& self, Args& args) {
       continue;
     }
     std::vector<Value> parts;  // "a,b": by the one, then by the other
-    for (const std::string_view part : split(v[2].string(), ",", -1)) parts.push_back(folded(path(in, item, Value(part)), truthy(v[1])));
+    for (const std::string_view part : split(v[2].string(), ",", -1))
+      parts.push_back(folded(path(in, item, Value(part)), truthy(v[1])));
     keys.push_back(parts.size() == 1 ? parts[0] : in.list(std::move(parts)));
   }
   std::vector<Value> out;
@@ -133,7 +136,8 @@ Value join(Interp& in, const Value& self, Args& args) {
 Value extreme(Interp& in, const Value& self, Args& args, bool largest) {
   Value v[2];
   std::vector<Value> all;
-  if (!bind_args(in, "min and max", args, {"case_sensitive", "attribute"}, v) || !in.iterate(self, all) || all.empty()) return Value();
+  if (!bind_args(in, "min and max", args, {"case_sensitive", "attribute"}, v) || !in.iterate(self, all) || all.empty())
+    return Value();
   size_t best = 0;
   Value best_key;
   for (size_t i = 0; i < all.size() && !in.failed(); ++i) {
@@ -182,8 +186,10 @@ Value batch(Interp& in, const Value& self, Args& args) {
   if (!v[0].is_integral() || v[0].integer() < 1) return in.fail("batch wants a size above 0");
   const auto size = static_cast<size_t>(std::min<int64_t>(v[0].integer(), 1 << 20));
   for (size_t i = 0; i < all.size(); i += size) {
-    std::vector<Value> row(all.begin() + static_cast<ptrdiff_t>(i), all.begin() + static_cast<ptrdiff_t>(std::min(all.size(), i + size)));
-    if (!v[1].is_undefined() && !v[1].is_none() && in.memory((size - row.size()) * sizeof(Value))) row.resize(size, v[1]);
+    std::vector<Value> row(all.begin() + static_cast<ptrdiff_t>(i),
+                           all.begin() + static_cast<ptrdiff_t>(std::min(all.size(), i + size)));
+    if (!v[1].is_undefined() && !v[1].is_none() && in.memory((size - row.size()) * sizeof(Value)))
+      row.resize(size, v[1]);
     out.push_back(in.list(std::move(row)));
   }
   return in.list(std::move(out));
@@ -239,17 +245,33 @@ Value select_attr(Interp& in, const Value& self, Args& args) { return choose(in,
 Value reject_attr(Interp& in, const Value& self, Args& args) { return choose(in, self, args, false, true); }
 
 constexpr Filter kFilters[] = {
-    {"length", length},   {"count", length},     {"items", items},      {"first", first},
-    {"last", last},       {"list", list},        {"join", join},        {"map", map},
-    {"select", select},   {"reject", reject},    {"selectattr", select_attr}, {"rejectattr", reject_attr},
-    {"sort", sort},       {"dictsort", dict_sort}, {"reverse", reverse}, {"unique", unique},
-    {"min", minimum},     {"max", maximum},      {"sum", sum},          {"batch", batch},
+    {"length", length},
+    {"count", length},
+    {"items", items},
+    {"first", first},
+    {"last", last},
+    {"list", list},
+    {"join", join},
+    {"map", map},
+    {"select", select},
+    {"reject", reject},
+    {"selectattr", select_attr},
+    {"rejectattr", reject_attr},
+    {"sort", sort},
+    {"dictsort", dict_sort},
+    {"reverse", reverse},
+    {"unique", unique},
+    {"min", minimum},
+    {"max", maximum},
+    {"sum", sum},
+    {"batch", batch},
 };
 
 }  // namespace
 
 const Filter* find_sequence_filter(std::string_view name) {
-  const auto* it = std::find_if(std::begin(kFilters), std::end(kFilters), [&](const Filter& f) { return f.name == name; });
+  const auto* it =
+      std::find_if(std::begin(kFilters), std::end(kFilters), [&](const Filter& f) { return f.name == name; });
   return it == std::end(kFilters) ? nullptr : it;
 }
 

@@ -48,11 +48,14 @@ Value split_method(Interp& in, const Value& self, Args& args) {
   Value v[2];
   std::optional<std::string_view> separator;
   int64_t limit = -1;
-  if (!bind_args(in, "split", args, {"sep", "maxsplit"}, v) || !text_arg(in, "split", v[0], separator) || !int_arg(in, "split", v[1], limit)) return Value();
+  if (!bind_args(in, "split", args, {"sep", "maxsplit"}, v) || !text_arg(in, "split", v[0], separator) ||
+      !int_arg(in, "split", v[1], limit))
+    return Value();
   if (separator && separator->empty()) return in.fail("split wants a separator that is not empty");
   if (!in.work(self.string().size() * 4)) return Value();
   std::vector<Value> out;
-  for (const std::string_view part : splitter(self.string(), separator, limit)) out.push_back(in.text(std::string(part)));
+  for (const std::string_view part : splitter(self.string(), separator, limit))
+    out.push_back(in.text(std::string(part)));
   return in.list(std::move(out));
 }
 
@@ -60,7 +63,8 @@ Value split_lines_method(Interp& in, const Value& self, Args& args) {
   Value v[1];
   if (!bind_args(in, "splitlines", args, {"keepends"}, v)) return Value();
   std::vector<Value> out;
-  for (const std::string_view line : split_lines(self.string(), truthy(v[0]))) out.push_back(in.text(std::string(line)));
+  for (const std::string_view line : split_lines(self.string(), truthy(v[0])))
+    out.push_back(in.text(std::string(line)));
   return in.list(std::move(out));
 }
 
@@ -71,22 +75,26 @@ Value edge(Interp& in, const Value& self, Args& args) {
   Value v[1];
   if (!bind_args(in, kWho, args, {""}, v)) return Value();
   const auto fits = [&](const Value& part) {
-    if (!part.is_string()) return in.fail(fmt::format("{} wants a str or a tuple of them, not {}", kWho, type_name(part))), false;
+    if (!part.is_string())
+      return in.fail(fmt::format("{} wants a str or a tuple of them, not {}", kWho, type_name(part))), false;
     return start ? self.string().starts_with(part.string()) : self.string().ends_with(part.string());
   };
   if (!v[0].is(Kind::list) || !v[0].list().tuple) return Value(fits(v[0]));
-  return in.work(v[0].list().items.size()) ? Value(std::any_of(v[0].list().items.begin(), v[0].list().items.end(), fits)) : Value();
+  return in.work(v[0].list().items.size())
+             ? Value(std::any_of(v[0].list().items.begin(), v[0].list().items.end(), fits))
+             : Value();
 }
 
 Value replace_method(Interp& in, const Value& self, Args& args) {
   Value v[3];
   std::optional<std::string_view> from, to;
   int64_t limit = -1;
-  if (!bind_args(in, "replace", args, {"", "", "count"}, v) || !text_arg(in, "replace", v[0], from) || !text_arg(in, "replace", v[1], to) ||
-      !int_arg(in, "replace", v[2], limit))
+  if (!bind_args(in, "replace", args, {"", "", "count"}, v) || !text_arg(in, "replace", v[0], from) ||
+      !text_arg(in, "replace", v[1], to) || !int_arg(in, "replace", v[2], limit))
     return Value();
   if (!from || !to) return in.fail("replace wants what and with what");
-  if (!in.memory(self.string().size() + static_cast<uint64_t>(count_of(self.string(), *from)) * to->size())) return Value();
+  if (!in.memory(self.string().size() + static_cast<uint64_t>(count_of(self.string(), *from)) * to->size()))
+    return Value();
   return in.text(replace(self.string(), *from, *to, limit));
 }
 
@@ -101,7 +109,9 @@ Value find_method_(Interp& in, const Value& self, Args& args) {
   const int64_t size = code_count(text);
   int64_t begin = 0, end = size;
   if (!int_arg(in, "find", v[1], begin) || !int_arg(in, "find", v[2], end)) return Value();
-  const auto place = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? std::max<int64_t>(at, -size) + size : at, 0, size); };
+  const auto place = [&](int64_t at) {
+    return std::clamp<int64_t>(at < 0 ? std::max<int64_t>(at, -size) + size : at, 0, size);
+  };
   const bool past = begin > size;
   begin = place(begin), end = std::max(place(end), begin);
   const size_t first = byte_of_code(text, begin);
@@ -115,7 +125,9 @@ Value find_method_(Interp& in, const Value& self, Args& args) {
 Value join(Interp& in, const Value& self, Args& args) {
   Value v[1];
   std::vector<Value> parts;
-  if (!bind_args(in, "join", args, {""}, v) || !in.iterate(v[0], parts) || !in.memory(weight(v[0]) + parts.size() * self.string().size())) return Value();
+  if (!bind_args(in, "join", args, {""}, v) || !in.iterate(v[0], parts) ||
+      !in.memory(weight(v[0]) + parts.size() * self.string().size()))
+    return Value();
   std::string out;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (!parts[i].is_string()) return in.fail(fmt::format("join wants strings, not {}", type_name(parts[i])));
@@ -143,8 +155,11 @@ Value partition(Interp& in, const Value& self, Args& args) {
   if (!part || part->empty()) return in.fail("partition wants a separator");
   const std::string_view text = self.string();
   const size_t at = last ? text.rfind(*part) : text.find(*part);
-  if (at == std::string_view::npos) return last ? in.list({Value(""), Value(""), self}, true) : in.list({self, Value(""), Value("")}, true);
-  return in.list({in.text(std::string(text.substr(0, at))), Value(*part), in.text(std::string(text.substr(at + part->size())))}, true);
+  if (at == std::string_view::npos)
+    return last ? in.list({Value(""), Value(""), self}, true) : in.list({self, Value(""), Value("")}, true);
+  return in.list(
+      {in.text(std::string(text.substr(0, at))), Value(*part), in.text(std::string(text.substr(at + part->size())))},
+      true);
 }
 
 // ljust, rjust, zfill.
@@ -154,11 +169,14 @@ Value justify(Interp& in, const Value& self, Args& args) {
   Value v[2];
   std::optional<std::string_view> fill;
   int64_t width = 0;
-  if (!bind_args(in, "a padding method", args, {"", ""}, v) || !int_arg(in, "a padding method", v[0], width) || !text_arg(in, "a padding method", v[1], fill)) return Value();
+  if (!bind_args(in, "a padding method", args, {"", ""}, v) || !int_arg(in, "a padding method", v[0], width) ||
+      !text_arg(in, "a padding method", v[1], fill))
+    return Value();
   const int64_t gap = std::max<int64_t>(0, width - code_count(self.string()));
   if (fill && code_count(*fill) != 1) return in.fail("padding wants one character");
   const std::string_view one = pad == Pad::zeros ? "0" : fill.value_or(" ");
-  if (static_cast<uint64_t>(gap) > (uint64_t{1} << 40) || !in.memory(static_cast<uint64_t>(gap) * one.size())) return in.memory(uint64_t{1} << 40), Value();
+  if (static_cast<uint64_t>(gap) > (uint64_t{1} << 40) || !in.memory(static_cast<uint64_t>(gap) * one.size()))
+    return in.memory(uint64_t{1} << 40), Value();
   std::string padding;
   for (int64_t i = 0; i < gap; ++i) padding += one;
   if (pad == Pad::right) return in.text(self.string() + padding);
@@ -198,11 +216,17 @@ Value format(Interp& in, const Value& self, Args& args) {
     } else if (c == '{') {
       const size_t end = text.find('}', i);
       const std::string name = end == std::string::npos ? "!" : text.substr(i + 1, end - i - 1);
-      if (name.find_first_of("!:.[{") != std::string::npos) return in.fail("this form of format is not supported", Code::unsupported);
+      if (name.find_first_of("!:.[{") != std::string::npos)
+        return in.fail("this form of format is not supported", Code::unsupported);
       const bool number = !name.empty() && name.size() < 6 && name.find_first_not_of("0123456789") == std::string::npos;
-      const size_t index = name.empty() ? counter++ : number ? static_cast<size_t>(std::stoul(name)) : args.positional.size();
-      const auto named = std::find_if(args.named.begin(), args.named.end(), [&](const auto& a) { return a.first == name; });
-      const Value* value = index < args.positional.size() ? &args.positional[index] : named != args.named.end() ? &named->second : nullptr;
+      const size_t index = name.empty() ? counter++
+                           : number     ? static_cast<size_t>(std::stoul(name))
+                                        : args.positional.size();
+      const auto named =
+          std::find_if(args.named.begin(), args.named.end(), [&](const auto& a) { return a.first == name; });
+      const Value* value = index < args.positional.size() ? &args.positional[index]
+                           : named != args.named.end()    ? &named->second
+                                                          : nullptr;
       if (value == nullptr) return in.fail(fmt::format("format has no value for \"{}\"", printable(name, 40)));
       if (!in.memory(weight(*value))) return Value();
       out += to_text(*value);
@@ -259,7 +283,8 @@ constexpr Method kMethods[] = {
 }  // namespace
 
 const Method* find_string_method(std::string_view name) {
-  const auto* it = std::find_if(std::begin(kMethods), std::end(kMethods), [&](const Method& m) { return m.name == name; });
+  const auto* it =
+      std::find_if(std::begin(kMethods), std::end(kMethods), [&](const Method& m) { return m.name == name; });
   return it == std::end(kMethods) ? nullptr : it;
 }
 

@@ -20,8 +20,12 @@ bool defined(Interp&, const Value& self, Args&) { return !self.is_undefined(); }
 bool is_true(Interp&, const Value& self, Args&) { return self.is(Kind::boolean) && self.boolean(); }
 bool is_false(Interp&, const Value& self, Args&) { return self.is(Kind::boolean) && !self.boolean(); }
 bool number(Interp&, const Value& self, Args&) { return self.is_number(); }
-bool sequence(Interp&, const Value& self, Args&) { return self.is_string() || self.is(Kind::list) || self.is(Kind::dict); }
-bool iterable(Interp&, const Value& self, Args&) { return self.is_undefined() || self.is_string() || self.is(Kind::list) || self.is(Kind::dict); }
+bool sequence(Interp&, const Value& self, Args&) {
+  return self.is_string() || self.is(Kind::list) || self.is(Kind::dict);
+}
+bool iterable(Interp&, const Value& self, Args&) {
+  return self.is_undefined() || self.is_string() || self.is(Kind::list) || self.is(Kind::dict);
+}
 
 // Cased letters there are, and all of them of the one case.
 template <bool (*wanted)(int32_t), bool (*other)(int32_t)>
@@ -38,7 +42,8 @@ bool all_cased(Interp& in, const Value& self, Args&) {
 
 bool remainder_is(Interp& in, const Value& self, int64_t divisor, int64_t rest) {
   if (!self.is_number()) return in.fail(fmt::format("a test for numbers on {}", type_name(self))), false;
-  if (self.is(Kind::real)) return std::fmod(std::fabs(self.number()), static_cast<double>(divisor)) == static_cast<double>(rest);
+  if (self.is(Kind::real))
+    return std::fmod(std::fabs(self.number()), static_cast<double>(divisor)) == static_cast<double>(rest);
   return divisor == -1 ? rest == 0 : std::abs(self.integer() % divisor) == rest;
 }
 bool even(Interp& in, const Value& self, Args&) { return remainder_is(in, self, 2, 0); }
@@ -54,7 +59,8 @@ template <Op op>
 bool compares(Interp& in, const Value& self, Args& args) {
   Value v[1];
   if (!bind_args(in, "a comparison", args, {"other"}, v)) return false;
-  if (args.positional.empty() && args.named.empty()) return in.fail("a comparison wants a value to compare with"), false;
+  if (args.positional.empty() && args.named.empty())
+    return in.fail("a comparison wants a value to compare with"), false;
   return in.compare(op, self, v[0]);
 }
 

@@ -19,7 +19,8 @@ Value mapped(Interp& in, const Value& self, Args& args) {
 
 // A length that an argument asks for: not negative, not above the limit that keeps padding small.
 bool size_arg(Interp& in, const Value& value, int64_t fallback, int64_t& out) {
-  if (!value.is_undefined() && !value.is_integral()) return in.fail(fmt::format("a width wants an integer, not {}", type_name(value))), false;
+  if (!value.is_undefined() && !value.is_integral())
+    return in.fail(fmt::format("a width wants an integer, not {}", type_name(value))), false;
   out = std::max<int64_t>(0, value.is_undefined() ? fallback : value.integer());
   return in.memory(static_cast<uint64_t>(out));
 }
@@ -88,14 +89,15 @@ Value center(Interp& in, const Value& self, Args& args) {
   const std::string text = to_text(self);
   const int64_t gap = std::max<int64_t>(0, width - code_count(text));
   const int64_t left = gap / 2 + (gap & width & 1);  // CPython's rule for odd gaps
-  return in.text(std::string(static_cast<size_t>(left), ' ') + text + std::string(static_cast<size_t>(gap - left), ' '));
+  return in.text(std::string(static_cast<size_t>(left), ' ') + text +
+                 std::string(static_cast<size_t>(gap - left), ' '));
 }
 
 Value truncate(Interp& in, const Value& self, Args& args) {
   Value v[4];
   int64_t length = 0, leeway = 0;
-  if (!bind_args(in, "truncate", args, {"length", "killwords", "end", "leeway"}, v) || !size_arg(in, v[0], 255, length) ||
-      !size_arg(in, v[3], 5, leeway))
+  if (!bind_args(in, "truncate", args, {"length", "killwords", "end", "leeway"}, v) ||
+      !size_arg(in, v[0], 255, length) || !size_arg(in, v[3], 5, leeway))
     return Value();
   const std::string text = to_text(self), end = v[2].is_undefined() ? "..." : to_text(v[2]);
   if (code_count(text) <= length + leeway) return in.text(text);
@@ -123,7 +125,8 @@ Value word_count(Interp&, const Value& self, Args&) {
 Value url_encode(Interp& in, const Value& self, Args&) {
   std::string out;
   for (const char c : to_text(self)) {
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || std::string_view("_.-~/").find(c) != std::string_view::npos;
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       std::string_view("_.-~/").find(c) != std::string_view::npos;
     out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<uint8_t>(c));
   }
   return in.text(std::move(out));
@@ -179,7 +182,8 @@ constexpr Filter kFilters[] = {
 }  // namespace
 
 const Filter* find_text_filter(std::string_view name) {
-  const auto* it = std::find_if(std::begin(kFilters), std::end(kFilters), [&](const Filter& f) { return f.name == name; });
+  const auto* it =
+      std::find_if(std::begin(kFilters), std::end(kFilters), [&](const Filter& f) { return f.name == name; });
   return it == std::end(kFilters) ? nullptr : it;
 }
 

@@ -119,8 +119,10 @@ class Reader {
       if (static_cast<uint8_t>(c) < 0x20) return fail("a control character in a string"), out;
       ++at_;
       if (c == '"') break;
-      if (c == '\\') escape(out);
-      else out += c;
+      if (c == '\\')
+        escape(out);
+      else
+        out += c;
     }
     return is_utf8(out) ? out : utf8_lossy(out);
   }
@@ -183,16 +185,25 @@ class Writer {
     for (size_t at = 0; at < text.size();) {
       const size_t begin = at;
       const int32_t code = next_code(text, at);
-      if (code == '"' || code == '\\') (out += '\\') += static_cast<char>(code);
-      else if (code == '\n') out += "\\n";
-      else if (code == '\r') out += "\\r";
-      else if (code == '\t') out += "\\t";
-      else if (code == '\b') out += "\\b";
-      else if (code == '\f') out += "\\f";
-      else if (code < 0x20 || (style_.ascii && code > 0x7E && code < 0x10000)) out += fmt::format("\\u{:04x}", code);
+      if (code == '"' || code == '\\')
+        (out += '\\') += static_cast<char>(code);
+      else if (code == '\n')
+        out += "\\n";
+      else if (code == '\r')
+        out += "\\r";
+      else if (code == '\t')
+        out += "\\t";
+      else if (code == '\b')
+        out += "\\b";
+      else if (code == '\f')
+        out += "\\f";
+      else if (code < 0x20 || (style_.ascii && code > 0x7E && code < 0x10000))
+        out += fmt::format("\\u{:04x}", code);
       else if (style_.ascii && code >= 0x10000)
-        out += fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((code - 0x10000) >> 10), 0xDC00 + ((code - 0x10000) & 0x3FF));
-      else out += text.substr(begin, at - begin);
+        out +=
+            fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((code - 0x10000) >> 10), 0xDC00 + ((code - 0x10000) & 0x3FF));
+      else
+        out += text.substr(begin, at - begin);
     }
     out += '"';
   }

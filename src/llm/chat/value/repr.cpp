@@ -16,14 +16,22 @@ std::string quoted(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const size_t begin = at;
     const int32_t code = next_code(text, at);
-    if (code == quote || code == '\\') (out += '\\') += static_cast<char>(code);
-    else if (code == '\n') out += "\\n";
-    else if (code == '\r') out += "\\r";
-    else if (code == '\t') out += "\\t";
-    else if (is_printable(code)) out += text.substr(begin, at - begin);
-    else if (code < 0x100) out += fmt::format("\\x{:02x}", code);
-    else if (code < 0x10000) out += fmt::format("\\u{:04x}", code);
-    else out += fmt::format("\\U{:08x}", code);
+    if (code == quote || code == '\\')
+      (out += '\\') += static_cast<char>(code);
+    else if (code == '\n')
+      out += "\\n";
+    else if (code == '\r')
+      out += "\\r";
+    else if (code == '\t')
+      out += "\\t";
+    else if (is_printable(code))
+      out += text.substr(begin, at - begin);
+    else if (code < 0x100)
+      out += fmt::format("\\x{:02x}", code);
+    else if (code < 0x10000)
+      out += fmt::format("\\u{:04x}", code);
+    else
+      out += fmt::format("\\U{:08x}", code);
   }
   return out += quote;
 }

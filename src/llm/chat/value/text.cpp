@@ -19,7 +19,8 @@ std::string mapped(std::string_view text, int32_t (*map)(int32_t)) {
 bool is_cased(int32_t code) { return is_upper(code) || is_lower(code) || category(code) == UTF8PROC_CATEGORY_LT; }
 
 bool is_line_end(int32_t code) {
-  return (code >= 0x0A && code <= 0x0D) || (code >= 0x1C && code <= 0x1E) || code == 0x85 || code == 0x2028 || code == 0x2029;
+  return (code >= 0x0A && code <= 0x0D) || (code >= 0x1C && code <= 0x1E) || code == 0x85 || code == 0x2028 ||
+         code == 0x2029;
 }
 
 // The byte where the last character of text begins.
@@ -57,7 +58,8 @@ void append_code(std::string& out, int32_t code) {
   if (code < 0x80) return put(code);
   if (code < 0x800) return put(0xC0 | (code >> 6)), put(0x80 | (code & 0x3F));
   if (code < 0x10000) return put(0xE0 | (code >> 12)), put(0x80 | ((code >> 6) & 0x3F)), put(0x80 | (code & 0x3F));
-  put(0xF0 | (code >> 18)), put(0x80 | ((code >> 12) & 0x3F)), put(0x80 | ((code >> 6) & 0x3F)), put(0x80 | (code & 0x3F));
+  put(0xF0 | (code >> 18)), put(0x80 | ((code >> 12) & 0x3F)), put(0x80 | ((code >> 6) & 0x3F)),
+      put(0x80 | (code & 0x3F));
 }
 
 bool is_space(int32_t c) {
@@ -116,8 +118,10 @@ std::string upper(std::string_view text) {
   out.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
     const int32_t code = next_code(text, at);
-    if (code == 0xDF) out += "SS";
-    else append_code(out, utf8proc_toupper(code));
+    if (code == 0xDF)
+      out += "SS";
+    else
+      append_code(out, utf8proc_toupper(code));
   }
   return out;
 }
@@ -263,12 +267,18 @@ int64_t count_of(std::string_view text, std::string_view part) {
 std::string html_escape(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '"') out += "&#34;";
-    else if (c == '\'') out += "&#39;";
-    else out += c;
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&#34;";
+    else if (c == '\'')
+      out += "&#39;";
+    else
+      out += c;
   }
   return out;
 }

@@ -1,8 +1,8 @@
 // The values of a chat template: what Python would call them, immutable but for namespaces.
 //
-// Strings are UTF-8 and well formed (whatever enters is repaired), lengths and indices count code points as Python does. Lists and
-// dicts are shared and never change, so values form no cycles; namespaces, loops and scopes, which could, belong to the
-// interpreter and are referred to by plain pointers.
+// Strings are UTF-8 and well formed (whatever enters is repaired), lengths and indices count code points as Python
+// does. Lists and dicts are shared and never change, so values form no cycles; namespaces, loops and scopes, which
+// could, belong to the interpreter and are referred to by plain pointers.
 #pragma once
 
 #include <cstdint>
@@ -69,8 +69,8 @@ class Value {
 
  private:
   using Storage = std::variant<Undefined, std::monostate, bool, int64_t, double, std::shared_ptr<const std::string>,
-                               std::shared_ptr<const List>, std::shared_ptr<const Dict>, std::shared_ptr<const Function>, Namespace*,
-                               Loop*>;
+                               std::shared_ptr<const List>, std::shared_ptr<const Dict>,
+                               std::shared_ptr<const Function>, Namespace*, Loop*>;
   explicit Value(Storage v) : v_(std::move(v)) {}
   Storage v_;
 };
@@ -120,8 +120,8 @@ std::string_view type_name(const Value& value);
 std::string to_text(const Value& value);
 std::string to_repr(const Value& value);
 std::string real_text(double value);  // the shortest form that reads back, as Python prints it
-// What walking the value costs, in bytes, for budgets: shared parts count every time they are met. Stops counting at `limit`, which is more
-// than any budget.
+// What walking the value costs, in bytes, for budgets: shared parts count every time they are met. Stops counting at
+// `limit`, which is more than any budget.
 size_t weight(const Value& value, size_t limit = size_t{1} << 29);
 
 }  // namespace tern::jinja

@@ -1,5 +1,5 @@
-// The llama family (Touvron et al. 2023): pre-norm blocks, grouped-query attention with rotary positions on neighbouring pairs,
-// SwiGLU. Keys "llama.*" and tensor names as GGUF writes them.
+// The llama family (Touvron et al. 2023): pre-norm blocks, grouped-query attention with rotary positions on
+// neighbouring pairs, SwiGLU. Keys "llama.*" and tensor names as GGUF writes them.
 #include <cmath>
 
 #include "llm/models/family.h"
@@ -20,7 +20,9 @@ struct Hyper {
   bool tied = false, freq_factors = false;
 };
 
-std::string block(uint32_t layer, std::string_view name) { return "blk." + std::to_string(layer) + "." + std::string(name) + ".weight"; }
+std::string block(uint32_t layer, std::string_view name) {
+  return "blk." + std::to_string(layer) + "." + std::string(name) + ".weight";
+}
 
 Status read_heads(const ModelFile& file, Hyper& h) {
   const Metadata& meta = file.metadata();
@@ -31,15 +33,23 @@ Status read_heads(const ModelFile& file, Hyper& h) {
     TERN_TRY(i.kv_heads, size_key(file, "llama.attention.head_count_kv", 1, 4096));
   }
   if (i.heads % i.kv_heads != 0) {
-    return make_error(Code::malformed, "llama.attention.head_count = " + std::to_string(i.heads) + " is no multiple of head_count_kv = " + std::to_string(i.kv_heads), "llama.attention.head_count_kv");
+    return make_error(Code::malformed,
+                      "llama.attention.head_count = " + std::to_string(i.heads) +
+                          " is no multiple of head_count_kv = " + std::to_string(i.kv_heads),
+                      "llama.attention.head_count_kv");
   }
   if (meta.has("llama.attention.key_length")) {
     TERN_TRY(i.head_size, size_key(file, "llama.attention.key_length", 2, 1024));
     TERN_TRY(const uint64_t value_size, u64_or(meta, "llama.attention.value_length", i.head_size));
-    if (value_size != i.head_size) return make_error(Code::unsupported, "llama.attention.value_length differs from key_length", "llama.attention.value_length");
+    if (value_size != i.head_size)
+      return make_error(Code::unsupported, "llama.attention.value_length differs from key_length",
+                        "llama.attention.value_length");
   } else {
     if (i.hidden % i.heads != 0) {
-      return make_error(Code::malformed, "llama.embedding_length = " + std::to_string(i.hidden) + " is no multiple of llama.attention.head_count = " + std::to_string(i.heads), "llama.embedding_length");
+      return make_error(Code::malformed,
+                        "llama.embedding_length = " + std::to_string(i.hidden) +
+                            " is no multiple of llama.attention.head_count = " + std::to_string(i.heads),
+                        "llama.embedding_length");
     }
     i.head_size = i.hidden / i.heads;
   }
@@ -51,21 +61,31 @@ Status read_rope(const ModelFile& file, Hyper& h) {
   h.rope.pairing = RopeOptions::Pairing::neighbour;
   TERN_TRY(const uint64_t rotary, u64_or(meta, "llama.rope.dimension_count", h.info.head_size));
   if (rotary == 0 || rotary % 2 != 0 || rotary > h.info.head_size) {
-    return make_error(Code::malformed, "llama.rope.dimension_count = " + std::to_string(rotary) + ", wants an even number up to the head size " + std::to_string(h.info.head_size), "llama.rope.dimension_count");
+    return make_error(Code::malformed,
+                      "llama.rope.dimension_count = " + std::to_string(rotary) +
+                          ", wants an even number up to the head size " + std::to_string(h.info.head_size),
+                      "llama.rope.dimension_count");
   }
   h.rope.rotary = static_cast<int64_t>(rotary);
   TERN_TRY(h.rope.base, f64_or(meta, "llama.rope.freq_base", 10000.0));
-  if (!(h.rope.base > 0) || !std::isfinite(h.rope.base)) return make_error(Code::malformed, "llama.rope.freq_base = " + std::to_string(h.rope.base) + ", wants a positive number", "llama.rope.freq_base");
+  if (!(h.rope.base > 0) || !std::isfinite(h.rope.base))
+    return make_error(Code::malformed,
+                      "llama.rope.freq_base = " + std::to_string(h.rope.base) + ", wants a positive number",
+                      "llama.rope.freq_base");
   TERN_TRY(const std::string scaling, string_or(meta, "llama.rope.scaling.type", "none"));
   TERN_TRY(h.rope.factor, f64_or(meta, "llama.rope.scaling.factor", 1.0));
-  if (!(h.rope.factor > 0) || !std::isfinite(h.rope.factor)) return make_error(Code::malformed, "llama.rope.scaling.factor wants a positive number", "llama.rope.scaling.factor");
-  if (scaling == "linear") h.rope.scale = RopeOptions::Scale::linear;
+  if (!(h.rope.factor > 0) || !std::isfinite(h.rope.factor))
+    return make_error(Code::malformed, "llama.rope.scaling.factor wants a positive number",
+                      "llama.rope.scaling.factor");
+  if (scaling == "linear")
+    h.rope.scale = RopeOptions::Scale::linear;
   else if (scaling == "yarn") {
     h.rope.scale = RopeOptions::Scale::yarn;
     TERN_TRY(h.rope.original_context, f64_or(meta, "llama.rope.scaling.original_context_length", h.info.context));
     h.rope.attention_factor = 0.1 * std::log(h.rope.factor) + 1;
   } else if (scaling != "none") {
-    return make_error(Code::unsupported, "llama.rope.scaling.type is '" + scaling + "', wants none, linear or yarn", "llama.rope.scaling.type");
+    return make_error(Code::unsupported, "llama.rope.scaling.type is '" + scaling + "', wants none, linear or yarn",
+                      "llama.rope.scaling.type");
   }
   h.freq_factors = file.find("rope_freqs.weight") != nullptr;
   return ok();
@@ -83,16 +103,26 @@ Result<Hyper> read_keys(const ModelFile& file) {
   TERN_OK(read_heads(file, h));
   TERN_OK(read_rope(file, h));
   TERN_TRY(h.eps, meta.f64("llama.attention.layer_norm_rms_epsilon"));
-  if (!(h.eps >= 0) || !std::isfinite(h.eps)) return make_error(Code::malformed, "llama.attention.layer_norm_rms_epsilon is no finite number of 0 or more", "llama.attention.layer_norm_rms_epsilon");
+  if (!(h.eps >= 0) || !std::isfinite(h.eps))
+    return make_error(Code::malformed, "llama.attention.layer_norm_rms_epsilon is no finite number of 0 or more",
+                      "llama.attention.layer_norm_rms_epsilon");
   TERN_TRY(const uint64_t experts, u64_or(meta, "llama.expert_count", 0));
-  if (experts > 0) return make_error(Code::unsupported, "llama.expert_count = " + std::to_string(experts) + ": this build runs no mixtures of experts", "llama.expert_count");
+  if (experts > 0)
+    return make_error(Code::unsupported,
+                      "llama.expert_count = " + std::to_string(experts) + ": this build runs no mixtures of experts",
+                      "llama.expert_count");
   TERN_TRY(const WeightInfo* embedding, file.require("token_embd.weight"));
-  if (embedding->type.shape.size() != 2) return make_error(Code::malformed, "tensor 'token_embd.weight' wants two dimensions", embedding->where);
+  if (embedding->type.shape.size() != 2)
+    return make_error(Code::malformed, "tensor 'token_embd.weight' wants two dimensions", embedding->where);
   i.vocabulary = static_cast<uint32_t>(embedding->type.shape[0].constant().value_or(0));
   TERN_TRY(const uint64_t vocabulary, u64_or(meta, "llama.vocab_size", i.vocabulary));
   TERN_TRY(const std::vector<std::string> tokens, meta.strings("tokenizer.ggml.tokens"));
   if (vocabulary != i.vocabulary || tokens.size() != i.vocabulary) {
-    return make_error(Code::malformed, "the vocabulary disagrees: tokenizer.ggml.tokens has " + std::to_string(tokens.size()) + ", llama.vocab_size says " + std::to_string(vocabulary) + ", token_embd.weight has " + std::to_string(i.vocabulary) + " rows", embedding->where);
+    return make_error(Code::malformed,
+                      "the vocabulary disagrees: tokenizer.ggml.tokens has " + std::to_string(tokens.size()) +
+                          ", llama.vocab_size says " + std::to_string(vocabulary) + ", token_embd.weight has " +
+                          std::to_string(i.vocabulary) + " rows",
+                      embedding->where);
   }
   h.tied = file.find("output.weight") == nullptr;
   for (const ListedTensor& t : file.list_tensors()) {
@@ -139,8 +169,8 @@ Value vector(Builder& b, const ModelFile& file, const std::string& name) {
   return b.type(w).dtype == DType::f32 ? w : cast(b, w, DType::f32);
 }
 
-Value attention_block(Builder& b, const ModelFile& file, const Hyper& h, const StepInputs& in, const StepShape& shape, uint32_t l, Value factors,
-                      Value x) {
+Value attention_block(Builder& b, const ModelFile& file, const Hyper& h, const StepInputs& in, const StepShape& shape,
+                      uint32_t l, Value factors, Value x) {
   const LlmInfo& i = h.info;
   const auto param = [&](std::string_view name) { return weight(b, *file.find(block(l, name))); };
   const std::string name = "blk." + std::to_string(l);

@@ -49,7 +49,8 @@ std::string side_of(std::string_view text) {
 
 Result<BytePair> BytePair::build(const Vocab& vocab, const std::vector<std::string>& merges) {
   if (merges.size() > (size_t{1} << 26))
-    return make_error(Code::limit, fmt::format("tokenizer.ggml.merges holds {} merges, the limit is 2^26", merges.size()));
+    return make_error(Code::limit,
+                      fmt::format("tokenizer.ggml.merges holds {} merges, the limit is 2^26", merges.size()));
   BytePair out;
   out.vocab_ = &vocab;
   out.table_.resize(std::bit_ceil(merges.size() * 2 + 2));
@@ -62,8 +63,9 @@ Result<BytePair> BytePair::build(const Vocab& vocab, const std::vector<std::stri
     const size_t space = text.find(' ');
     if (space == std::string_view::npos || space == 0 || space + 1 == text.size() ||
         text.find(' ', space + 1) != std::string_view::npos)
-      return make_error(Code::malformed, fmt::format("tokenizer.ggml.merges[{}] is \"{}\", wants two texts with one space between",
-                                                     i, printable(text)));
+      return make_error(Code::malformed,
+                        fmt::format("tokenizer.ggml.merges[{}] is \"{}\", wants two texts with one space between", i,
+                                    printable(text)));
     joined = side_of(text.substr(0, space));
     const int32_t left = symbols.number(joined);
     const std::string tail = side_of(text.substr(space + 1));
@@ -143,8 +145,9 @@ Status BytePair::encode(std::string_view word, TokenId unk, Scratch& scratch, st
     for (const char c : word.substr(s.begin, s.size)) {
       const TokenId byte = vocab_->byte_tokens[static_cast<uint8_t>(c)];
       if (byte == kNoToken && unk == kNoToken)
-        return make_error(Code::unsupported, fmt::format("the vocabulary has no token for byte 0x{:02x} and none for unknown text",
-                                                         static_cast<uint8_t>(c)));
+        return make_error(Code::unsupported,
+                          fmt::format("the vocabulary has no token for byte 0x{:02x} and none for unknown text",
+                                      static_cast<uint8_t>(c)));
       ids.push_back(byte == kNoToken ? unk : byte);
     }
   }

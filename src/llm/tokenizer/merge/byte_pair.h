@@ -1,5 +1,5 @@
-// Byte-pair encoding of one word: the neighbouring pair with the best rank is joined until none is left (Sennrich et al.
-// 2016, on bytes as in GPT-2).
+// Byte-pair encoding of one word: the neighbouring pair with the best rank is joined until none is left (Sennrich et
+// al. 2016, on bytes as in GPT-2).
 #pragma once
 
 #include <array>
@@ -31,8 +31,8 @@ class BytePair {
     std::vector<Candidate> queue;
   };
 
-  // Appends the ids of word (bytes, less than 2^31 of them); a byte that has no token gives `unk`, or an error where that
-  // is kNoToken.
+  // Appends the ids of word (bytes, less than 2^31 of them); a byte that has no token gives `unk`, or an error where
+  // that is kNoToken.
   Status encode(std::string_view word, TokenId unk, Scratch& scratch, std::vector<TokenId>& ids) const;
 
  private:

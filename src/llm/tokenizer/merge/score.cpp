@@ -63,8 +63,9 @@ class Merger {
       } else if (std::all_of(piece.begin(), piece.end(), [&](char c) { return byte_token(c) != kNoToken; })) {
         for (const char c : piece) ids.push_back(byte_token(c));
       } else if (unk == kNoToken) {
-        return make_error(Code::unsupported,
-                          fmt::format("the vocabulary has no token for \"{}\" and none for unknown text", printable(piece)));
+        return make_error(
+            Code::unsupported,
+            fmt::format("the vocabulary has no token for \"{}\" and none for unknown text", printable(piece)));
       } else {
         if (!after_unknown) ids.push_back(unk);
         after_unknown = true;
