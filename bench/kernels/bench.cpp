@@ -32,6 +32,7 @@ std::vector<double>& times() {
 
 }  // namespace
 
+bool show_assembly = false;
 const std::vector<double>& compile_seconds() { return times(); }
 
 Caps host_caps() {
@@ -55,6 +56,9 @@ kir::CpuEntry compile(const std::vector<std::byte>& kir) {
   const double start = now();
   auto object = compiler().compile(kir, cpu_target(host_caps().isa));
   times().push_back(now() - start);
+  if (show_assembly) {
+    if (auto text = compiler().text(kir, cpu_target(host_caps().isa), true)) std::puts(text->c_str());
+  }
   if (!object) stop(object.error().message());
   auto o = cpu::load_object(*object);
   if (!o) stop(o.error().message());

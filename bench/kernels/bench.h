@@ -27,6 +27,7 @@ struct Aligned {
 };
 
 Caps host_caps();
+extern bool show_assembly;  // print what is compiled from here on
 // An entry for a kernel, or the program ends with the reason. The object stays loaded.
 kir::CpuEntry compile(const std::vector<std::byte>& kir);
 const std::vector<double>& compile_seconds();  // of every kernel compiled so far

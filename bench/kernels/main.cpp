@@ -1,9 +1,10 @@
-// bench_kernels [--json] [--only text]: every kernel's time beside its roof, measured in the same run, and beside a plain loop that
+// bench_kernels [--json] [--only text] [--assembly]: every kernel's time beside its roof, measured in the same run, and beside a plain loop that
 // does the same work (its slow twin).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "bench.h"
 
@@ -172,10 +173,13 @@ int run(int argc, char** argv) {
   Options o;
   for (int i = 1; i < argc; ++i) {
     if (!std::strcmp(argv[i], "--json")) o.json = true;
+    else if (!std::strcmp(argv[i], "--assembly")) show_assembly = true;
     else if (!std::strcmp(argv[i], "--only") && i + 1 < argc) o.only = argv[++i];
-    else return std::fprintf(stderr, "usage: bench_kernels [--json] [--only text]\n"), 2;
+    else return std::fprintf(stderr, "usage: bench_kernels [--json] [--only text] [--assembly]\n"), 2;
   }
+  const bool assembly = std::exchange(show_assembly, false);
   const Roofs roofs = measure_roofs();
+  show_assembly = assembly;
   if (!o.json) std::printf("one thread, %s: read %.1f GB/s, f32 %.1f GFLOP/s, dot4 %.1f GOP/s\n", host_caps().isa.c_str(), roofs.read * 1e-9, roofs.flop * 1e-9, roofs.int8 * 1e-9);
   Table t(roofs, o);
   for (const char* f : {"q4_1", "q4_0", "q8_0"}) packed(t, f, 1, 65536, 4096 / 2);

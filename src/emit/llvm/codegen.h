@@ -67,6 +67,7 @@ class Codegen {
   llvm::Value* arithmetic(kir::Op op, kir::Type type, llvm::Value* a, llvm::Value* b);
   llvm::Value* divide(bool rem, kir::Type type, llvm::Value* a, llvm::Value* b);
   llvm::Value* compare(kir::Op op, kir::Type type, llvm::Value* a, llvm::Value* b);
+  llvm::Value* saturate(kir::Type to, llvm::Value* a);
   llvm::Value* cast(kir::Type from, kir::Type to, llvm::Value* a);
   llvm::Value* half_to_f32(llvm::Value* bits);
   llvm::Value* f32_to_half(llvm::Value* value);

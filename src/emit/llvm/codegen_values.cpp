@@ -1,6 +1,7 @@
 // Pure values: scalars, vectors, and scalar-plus-lane-pattern integers.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
@@ -299,15 +300,27 @@ llvm::Value* Codegen::divide(bool rem, Type t, llvm::Value* a, llvm::Value* b) {
   return hardware(b_.CreateSelect(zero, one, b));
 }
 
+// LLVM's saturating conversions take vectors apart. The plain conversion gives some bits outside the range, which selects replace.
+llvm::Value* Codegen::saturate(Type to, llvm::Value* a) {
+  llvm::Type *t = shaped(type(to), a->getType()), *f = a->getType();
+  const bool sign = kir::is_signed(to);
+  const uint32_t bits = kir::type_bytes(to) * 8;
+  auto number = [&](double v) { return llvm::ConstantFP::get(f, v); };
+  auto integer = [&](const llvm::APInt& v) { return llvm::ConstantInt::get(t, v); };
+  llvm::Value* r = b_.CreateFreeze(sign ? b_.CreateFPToSI(a, t) : b_.CreateFPToUI(a, t));
+  const double limit = std::ldexp(1.0, static_cast<int>(sign ? bits - 1 : bits));
+  r = b_.CreateSelect(b_.CreateFCmpOGE(a, number(limit)), integer(sign ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits)), r);
+  if (!sign) return b_.CreateSelect(b_.CreateFCmpOGT(a, number(0)), r, llvm::Constant::getNullValue(t));
+  r = b_.CreateSelect(b_.CreateFCmpOLT(a, number(-limit)), integer(llvm::APInt::getSignedMinValue(bits)), r);
+  return b_.CreateSelect(b_.CreateFCmpUNO(a, a), llvm::Constant::getNullValue(t), r);
+}
+
 llvm::Value* Codegen::cast(Type from, Type to, llvm::Value* a) {
   llvm::Type* t = shaped(type(to), a->getType());
   const bool from_float = kir::is_float(from), to_float = kir::is_float(to);
   if (from == kir::b1) return to_float ? b_.CreateUIToFP(a, t) : b_.CreateZExt(a, t);
   if (from_float && to_float) return b_.CreateFPCast(a, t);
-  if (from_float) {
-    const auto id = kir::is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
-    return b_.CreateIntrinsic(id, {t, a->getType()}, {a});
-  }
+  if (from_float) return saturate(to, a);
   if (to_float) return kir::is_signed(from) ? b_.CreateSIToFP(a, t) : b_.CreateUIToFP(a, t);
   return b_.CreateIntCast(a, t, kir::is_signed(from));
 }

@@ -56,7 +56,7 @@ TEST(Forms, FloatOps) {
   all_lanes(f32, [](const Inputs& in, const V& i) { return fma(in.fa[i], in.fb[i], floor(in.fa[i])); });
   all_lanes(f32, [](const Inputs& in, const V& i) { return round(in.fa[i]) - abs(in.fb[i]) + sqrt(in.fa[i]); });
   all_lanes(f32, [](const Inputs& in, const V& i) { return -in.fa[i]; });
-//EXP   all_lanes(f32, [](const Inputs& in, const V& i) { return exp(in.fa[i]) + tanh(in.fb[i]); });
+  all_lanes(f32, [](const Inputs& in, const V& i) { return exp(in.fa[i]) + tanh(in.fb[i]); });
   all_lanes(u32, [](const Inputs& in, const V& i) { return cast(u32, in.fa[i] <= in.fb[i]) | cast(u32, in.fa[i] == in.fb[i]) << 1; });
   all_lanes(b8, [](const Inputs& in, const V& i) { return in.fa[i] != in.fb[i]; });
 }
