@@ -14,7 +14,7 @@ namespace tern {
 namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
-constexpr size_t kLine = 64;             // bytes
+constexpr size_t kLine = 64;            // bytes
 constexpr size_t kWordsOfBlock = 2048;  // what a thread reads before it looks at its place again
 
 // "32768K", "2M"

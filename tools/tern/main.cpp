@@ -28,7 +28,9 @@ int main_of(int argc, char** argv) {
   CLI::App app("tern compiles a model once and runs it on any device.", "tern");
   app.set_version_flag("--version", "tern " TERN_VERSION);
   app.require_subcommand(1);
-  app.footer("Examples:\n  tern run model.gguf --chat -p \"Why is the sky blue?\"\n  tern info model.gguf\n  tern <verb> --help");
+  app.footer(
+      "Examples:\n  tern run model.gguf --chat -p \"Why is the sky blue?\"\n  tern info model.gguf\n  tern <verb> "
+      "--help");
   Action action;
   for (const Verb& verb : kVerbs) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.summary);

@@ -26,7 +26,8 @@ Result<std::string> read_all(std::FILE* file, const std::string& name) {
   for (;;) {
     const size_t n = std::fread(piece, 1, sizeof piece, file);
     text.append(piece, n);
-    if (text.size() > kLongestText) return make_error(Code::limit, name + " holds more than 256 MiB, too much for a prompt");
+    if (text.size() > kLongestText)
+      return make_error(Code::limit, name + " holds more than 256 MiB, too much for a prompt");
     if (n < sizeof piece) break;
   }
   if (std::ferror(file) != 0) return make_error(Code::io, name + " cannot be read: " + std::strerror(errno));
@@ -58,7 +59,8 @@ Result<std::vector<TokenId>> parse_ids(std::string_view text) {
 Status check_ids(const std::vector<TokenId>& ids, size_t vocabulary, std::string_view option) {
   for (const TokenId id : ids) {
     if (static_cast<size_t>(id) >= vocabulary) {
-      return make_error(Code::invalid, std::string(option) + ": token id " + std::to_string(id) + " lies outside the vocabulary of " + std::to_string(vocabulary));
+      return make_error(Code::invalid, std::string(option) + ": token id " + std::to_string(id) +
+                                           " lies outside the vocabulary of " + std::to_string(vocabulary));
     }
   }
   return ok();
@@ -68,7 +70,9 @@ Result<std::string> read_text(const std::string& path) {
   if (path == "-") return read_all(stdin, "the standard input");
   const std::string name = "'" + printable(path) + "'";
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-  if (!file) return make_error(errno == ENOENT ? Code::not_found : Code::io, name + " cannot be opened: " + std::strerror(errno));
+  if (!file)
+    return make_error(errno == ENOENT ? Code::not_found : Code::io,
+                      name + " cannot be opened: " + std::strerror(errno));
   return read_all(file.get(), name);
 }
 

@@ -16,7 +16,8 @@ Result<std::vector<TokenId>> parse_ids(std::string_view text);
 // Code::invalid where an id lies outside the vocabulary.
 Status check_ids(const std::vector<TokenId>& ids, size_t vocabulary, std::string_view option);
 
-// A whole file, or what comes through the pipe for "-". One newline at the end is dropped: editors and echo put it there.
+// A whole file, or what comes through the pipe for "-". One newline at the end is dropped: editors and echo put it
+// there.
 Result<std::string> read_text(const std::string& path);
 
 // -p/--text, -f or the pipe, in this order; Code::invalid where there is none.

@@ -10,8 +10,12 @@ namespace tern::tool {
 void add_model_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("model", flags.path, "Model file (GGUF; of a split model any part)")->required();
   app.add_option("--device", flags.device, "Device, as `tern devices` lists them")->capture_default_str();
-  app.add_option("-t,--threads", flags.threads, "Threads; 0: the physical cores this process may use")->capture_default_str()->check(CLI::Range(0, 4096));
-  app.add_option("--ctx", flags.context, "Tokens that prompt and answer may have together; by default the model's own, at most 4096")->check(CLI::Range(1u, 1u << 30));
+  app.add_option("-t,--threads", flags.threads, "Threads; 0: the physical cores this process may use")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 4096));
+  app.add_option("--ctx", flags.context,
+                 "Tokens that prompt and answer may have together; by default the model's own, at most 4096")
+      ->check(CLI::Range(1u, 1u << 30));
   app.add_flag("--precise", flags.precise, "Float activations and f32 KV: slower, closer to exact arithmetic");
 }
 
@@ -43,8 +47,10 @@ Result<LanguageModel> open_model(const ModelFlags& flags, uint32_t least_context
   options.context = flags.context != 0 ? flags.context : least_context;
   options.progress = [&progress](uint64_t done, uint64_t total) { progress.update(done, total); };
   auto model = LanguageModel::open(flags.path, options);
-  // Something missing that is not the model file (the code generator, a driver) is a lack of this machine, not of the input.
-  if (!model && (model.error().code == Code::not_found || model.error().code == Code::io) && inspect_model(flags.path)) {
+  // Something missing that is not the model file (the code generator, a driver) is a lack of this machine, not of the
+  // input.
+  if (!model && (model.error().code == Code::not_found || model.error().code == Code::io) &&
+      inspect_model(flags.path)) {
     Error error = model.take_error();
     error.code = Code::device_lost;
     return error;

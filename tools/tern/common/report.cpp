@@ -97,7 +97,8 @@ void ProgressLine::update(uint64_t done, uint64_t total) {
   if (shown_ && now - last_ < std::chrono::milliseconds(50)) return;
   last_ = now;
   shown_ = true;
-  std::fprintf(stderr, "\r%s %3.0f%%", what_.c_str(), 100.0 * static_cast<double>(std::min(done, total)) / static_cast<double>(total));
+  std::fprintf(stderr, "\r%s %3.0f%%", what_.c_str(),
+               100.0 * static_cast<double>(std::min(done, total)) / static_cast<double>(total));
   std::fflush(stderr);
 }
 

@@ -1,12 +1,11 @@
 // tern devices: what is there, and for what is not, why and what would bring it.
-#include "tern/device.h"
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
 #include "common/json.h"
 #include "common/report.h"
+#include "tern/device.h"
 
 namespace tern::tool {
 namespace {
@@ -30,7 +29,8 @@ int devices(bool json) {
   for (const DeviceInfo& d : all) {
     if (d.available) {
       std::printf("%-8s %s; %u workers; %s of %s memory free\n", d.spec.c_str(), d.description.c_str(), d.workers,
-                  human_bytes(static_cast<double>(d.memory_available)).c_str(), human_bytes(static_cast<double>(d.memory_total)).c_str());
+                  human_bytes(static_cast<double>(d.memory_available)).c_str(),
+                  human_bytes(static_cast<double>(d.memory_total)).c_str());
     } else {
       std::printf("%-8s not available: %s\n", d.spec.c_str(), d.reason.c_str());
     }

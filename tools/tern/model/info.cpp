@@ -32,20 +32,39 @@ Json build_json() {
 }
 
 Json model_json(const LlmInfo& m) {
-  return {{"architecture", m.architecture}, {"name", m.name},           {"layers", m.layers},
-          {"hidden", m.hidden},             {"heads", m.heads},         {"kv_heads", m.kv_heads},
-          {"head_size", m.head_size},       {"ffn", m.ffn},             {"vocabulary", m.vocabulary},
-          {"context", m.context},           {"parameters", m.parameters}, {"weight_bytes", m.weight_bytes},
+  return {{"architecture", m.architecture},
+          {"name", m.name},
+          {"layers", m.layers},
+          {"hidden", m.hidden},
+          {"heads", m.heads},
+          {"kv_heads", m.kv_heads},
+          {"head_size", m.head_size},
+          {"ffn", m.ffn},
+          {"vocabulary", m.vocabulary},
+          {"context", m.context},
+          {"parameters", m.parameters},
+          {"weight_bytes", m.weight_bytes},
           {"chat_template", !m.chat_template.empty()}};
 }
 
 Json file_json(const ModelFile& file, const std::string& path, const Result<LlmInfo>& model) {
   Json keys = Json::array(), tensors = Json::array();
-  for (const ListedKey& key : file.list_keys()) keys.push_back({{"name", key.name}, {"type", key.type}, {"count", key.count}, {"value", key.text}});
+  for (const ListedKey& key : file.list_keys())
+    keys.push_back({{"name", key.name}, {"type", key.type}, {"count", key.count}, {"value", key.text}});
   for (const ListedTensor& t : file.list_tensors()) {
-    tensors.push_back({{"name", t.name}, {"type", t.type}, {"shape", t.shape}, {"offset", t.offset}, {"bytes", t.bytes}, {"file", t.file}, {"runnable", t.runnable}});
+    tensors.push_back({{"name", t.name},
+                       {"type", t.type},
+                       {"shape", t.shape},
+                       {"offset", t.offset},
+                       {"bytes", t.bytes},
+                       {"file", t.file},
+                       {"runnable", t.runnable}});
   }
-  Json json = {{"file", path}, {"container", std::string(file.container())}, {"container_version", file.container_version()}, {"model", nullptr}, {"refusal", nullptr}};
+  Json json = {{"file", path},
+               {"container", std::string(file.container())},
+               {"container_version", file.container_version()},
+               {"model", nullptr},
+               {"refusal", nullptr}};
   if (model) {
     json["model"] = model_json(*model);
   } else {
@@ -58,14 +77,18 @@ Json file_json(const ModelFile& file, const std::string& path, const Result<LlmI
 
 void print_model(const LlmInfo& m) {
   std::printf("model       %s (%s)\n", printable(m.name).c_str(), printable(m.architecture).c_str());
-  std::printf("parameters  %s in %s\n", human_count(static_cast<double>(m.parameters)).c_str(), human_bytes(static_cast<double>(m.weight_bytes)).c_str());
-  std::printf("shape       %u layers, hidden %u, %u heads of %u on %u, ffn %u\n", m.layers, m.hidden, m.heads, m.head_size, m.kv_heads, m.ffn);
-  std::printf("vocabulary  %u tokens\ncontext     %u tokens\nchat        %s\n", m.vocabulary, m.context, m.chat_template.empty() ? "no template" : "has a template (run --chat)");
+  std::printf("parameters  %s in %s\n", human_count(static_cast<double>(m.parameters)).c_str(),
+              human_bytes(static_cast<double>(m.weight_bytes)).c_str());
+  std::printf("shape       %u layers, hidden %u, %u heads of %u on %u, ffn %u\n", m.layers, m.hidden, m.heads,
+              m.head_size, m.kv_heads, m.ffn);
+  std::printf("vocabulary  %u tokens\ncontext     %u tokens\nchat        %s\n", m.vocabulary, m.context,
+              m.chat_template.empty() ? "no template" : "has a template (run --chat)");
 }
 
 void print_file(const ModelFile& file, const std::string& path, const Result<LlmInfo>& model, const InfoFlags& flags) {
   const std::vector<ListedTensor> tensors = file.list_tensors();
-  std::printf("file        %s\ncontainer   %s version %u\n", printable(path, 4096).c_str(), std::string(file.container()).c_str(), file.container_version());
+  std::printf("file        %s\ncontainer   %s version %u\n", printable(path, 4096).c_str(),
+              std::string(file.container()).c_str(), file.container_version());
   if (model) {
     print_model(*model);
   } else {
@@ -85,17 +108,21 @@ void print_file(const ModelFile& file, const std::string& path, const Result<Llm
   }
   std::printf("tensors     %zu\n", tensors.size());
   for (const auto& [type, sum] : types) {
-    std::printf("  %-9s %6zu  %s%s\n", printable(type).c_str(), sum.count, human_bytes(sum.bytes).c_str(), sum.runnable ? "" : "  (this build lacks the type)");
+    std::printf("  %-9s %6zu  %s%s\n", printable(type).c_str(), sum.count, human_bytes(sum.bytes).c_str(),
+                sum.runnable ? "" : "  (this build lacks the type)");
   }
   if (flags.tensors) {
     for (const ListedTensor& t : tensors) {
-      std::printf("  %-40s %-8s %-20s %s\n", printable(t.name, 200).c_str(), printable(t.type).c_str(), shape_text(t.shape).c_str(), human_bytes(static_cast<double>(t.bytes)).c_str());
+      std::printf("  %-40s %-8s %-20s %s\n", printable(t.name, 200).c_str(), printable(t.type).c_str(),
+                  shape_text(t.shape).c_str(), human_bytes(static_cast<double>(t.bytes)).c_str());
     }
   }
   const std::vector<ListedKey> keys = file.list_keys(100);
   std::printf("keys        %zu\n", keys.size());
   if (flags.keys) {
-    for (const ListedKey& key : keys) std::printf("  %-44s %-9s %s\n", printable(key.name, 200).c_str(), key.type.c_str(), printable(key.text, 100).c_str());
+    for (const ListedKey& key : keys)
+      std::printf("  %-44s %-9s %s\n", printable(key.name, 200).c_str(), key.type.c_str(),
+                  printable(key.text, 100).c_str());
   }
 }
 
@@ -109,7 +136,8 @@ void print_build() {
 
 int info(const InfoFlags& flags) {
   if (!flags.path && !flags.build) return wrong_use("give a model file, or --build for this program itself");
-  if (flags.json && (flags.keys || flags.tensors)) return wrong_use("--json always lists keys and tensors; leave --keys and --tensors away");
+  if (flags.json && (flags.keys || flags.tensors))
+    return wrong_use("--json always lists keys and tensors; leave --keys and --tensors away");
   if (!flags.path && (flags.keys || flags.tensors)) return wrong_use("--keys and --tensors want a model file");
   Json json = Json::object();
   if (flags.path) {
@@ -137,7 +165,9 @@ Action add_info(CLI::App& app) {
   app.add_flag("--tensors", flags->tensors, "List every tensor");
   app.add_flag("--build", flags->build, "Tell version, formats and devices of this build");
   app.add_flag("--json", flags->json, "One JSON object, with all keys and tensors");
-  app.footer("Examples:\n  tern info model.gguf\n  tern info model.gguf --keys --tensors\n  tern info model.gguf --json\n  tern info --build");
+  app.footer(
+      "Examples:\n  tern info model.gguf\n  tern info model.gguf --keys --tensors\n  tern info model.gguf --json\n  "
+      "tern info --build");
   return [flags] { return info(*flags); };
 }
 

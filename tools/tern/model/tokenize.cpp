@@ -69,7 +69,8 @@ Action add_tokenize(CLI::App& app) {
   app.add_option("--text", flags->source.text, "Text to turn into ids");
   app.add_option("-f,--file", flags->source.file, "Read the text from this file; '-': from the pipe");
   app.add_option("--ids", flags->ids, "Ids (1,2,3) to turn into text");
-  app.add_flag("--parse-special", flags->parse_special, "Control tokens written in the text count as such; with --ids they are printed");
+  app.add_flag("--parse-special", flags->parse_special,
+               "Control tokens written in the text count as such; with --ids they are printed");
   app.add_flag("--no-bos", flags->no_bos, "No beginning-of-text (and end-of-text) token, whatever the file says");
   app.add_flag("--json", flags->json, "{\"ids\": [...]} or {\"text\": ...}");
   app.footer(

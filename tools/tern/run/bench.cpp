@@ -1,4 +1,5 @@
-// tern bench: prefill and decode of a model, and how close decode comes to the speed at which this machine reads memory.
+// tern bench: prefill and decode of a model, and how close decode comes to the speed at which this machine reads
+// memory.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -22,10 +23,12 @@ struct BenchFlags {
   bool json = false;
 };
 
-// Weights that one decode step reads, as the file stores them: all but the rows of an embedding table that is a table only.
+// Weights that one decode step reads, as the file stores them: all but the rows of an embedding table that is a table
+// only.
 double weight_bytes_per_token(const ModelFile& file) {
   const std::vector<ListedTensor> tensors = file.list_tensors();
-  const bool untied = std::any_of(tensors.begin(), tensors.end(), [](const ListedTensor& t) { return t.name == "output.weight"; });
+  const bool untied =
+      std::any_of(tensors.begin(), tensors.end(), [](const ListedTensor& t) { return t.name == "output.weight"; });
   double bytes = 0;
   for (const ListedTensor& t : tensors) {
     if (untied && t.name == "token_embd.weight" && !t.shape.empty() && t.shape[0] > 0) {
@@ -137,13 +140,16 @@ void print_figures(const Figures& f, const BenchFlags& flags) {
   row("prefill", flags.prompt, f.prefill);
   row("decode", flags.decode, f.decode);
   if (!f.decode.empty()) {
-    std::printf("decode reads %s a token: %.0f %% of the memory roof (%.1f GB/s, read by as many threads in the same run)\n", human_bytes(f.step_bytes).c_str(), 100 * f.share(), f.roof / 1e9);
+    std::printf(
+        "decode reads %s a token: %.0f %% of the memory roof (%.1f GB/s, read by as many threads in the same run)\n",
+        human_bytes(f.step_bytes).c_str(), 100 * f.share(), f.roof / 1e9);
   }
 }
 
 Json figures_json(const Figures& f, const BenchFlags& flags) {
-  Json json = {{"prompt_tokens", flags.prompt}, {"decode_tokens", flags.decode}, {"repeats", flags.repeats}, {"threads", f.threads},
-               {"prefill_tokens_per_s", nullptr}, {"decode_tokens_per_s", nullptr}, {"decode_roof_share", nullptr}};
+  Json json = {{"prompt_tokens", flags.prompt}, {"decode_tokens", flags.decode},   {"repeats", flags.repeats},
+               {"threads", f.threads},          {"prefill_tokens_per_s", nullptr}, {"decode_tokens_per_s", nullptr},
+               {"decode_roof_share", nullptr}};
   if (!f.prefill.empty()) json["prefill_tokens_per_s"] = median(f.prefill);
   if (!f.decode.empty()) {
     json["decode_tokens_per_s"] = median(f.decode);
@@ -159,14 +165,16 @@ Json figures_json(const Figures& f, const BenchFlags& flags) {
 int bench(const BenchFlags& flags) {
   if (flags.prompt == 0 && flags.decode == 0) return wrong_use("-p 0 -n 0 leaves nothing to measure");
   const uint32_t need = std::max({flags.prompt, flags.decode, 1u});
-  if (flags.model.context != 0 && flags.model.context < need) return wrong_use("--ctx is smaller than what -p and -n ask for");
+  if (flags.model.context != 0 && flags.model.context < need)
+    return wrong_use("--ctx is smaller than what -p and -n ask for");
   auto model = open_model(flags.model, need);
   if (!model) return fail(model.error());
   auto figures = measure(*model, flags);
   if (!figures) return fail(figures.error());
   const auto file = open_model_file(flags.model.path);
   if (!file) return fail(file.error());
-  figures->step_bytes = weight_bytes_per_token(**file) + kv_bytes_per_token(model->info(), flags.decode, flags.model.precise);
+  figures->step_bytes =
+      weight_bytes_per_token(**file) + kv_bytes_per_token(model->info(), flags.decode, flags.model.precise);
   if (flags.json) {
     print_json(figures_json(*figures, flags));
   } else {
@@ -180,9 +188,15 @@ int bench(const BenchFlags& flags) {
 Action add_bench(CLI::App& app) {
   auto flags = std::make_shared<BenchFlags>();
   add_model_flags(app, flags->model);
-  app.add_option("-p,--prompt", flags->prompt, "Tokens of the prompt; 0: no prefill")->capture_default_str()->check(CLI::Range(0u, 1u << 24));
-  app.add_option("-n,--tokens", flags->decode, "Tokens to generate; 0: no decode")->capture_default_str()->check(CLI::Range(0u, 1u << 24));
-  app.add_option("-r,--repeats", flags->repeats, "Rounds; the medians are told")->capture_default_str()->check(CLI::Range(1u, 10000u));
+  app.add_option("-p,--prompt", flags->prompt, "Tokens of the prompt; 0: no prefill")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1u << 24));
+  app.add_option("-n,--tokens", flags->decode, "Tokens to generate; 0: no decode")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1u << 24));
+  app.add_option("-r,--repeats", flags->repeats, "Rounds; the medians are told")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 10000u));
   app.add_flag("--json", flags->json, "One JSON object");
   app.footer(
       "Prefill and decode both start from an empty sequence.\n\n"

@@ -20,7 +20,10 @@ std::string token_text(const Tokenizer& tokenizer, TokenId id) {
 
 Result<std::string> render(const PromptFlags& flags, const std::string& text, const LanguageModel& model) {
   const std::string& source = model.info().chat_template;
-  if (source.empty()) return make_error(Code::unsupported, "the file has no chat template (tokenizer.chat_template); leave --chat away to complete plain text");
+  if (source.empty())
+    return make_error(
+        Code::unsupported,
+        "the file has no chat template (tokenizer.chat_template); leave --chat away to complete plain text");
   auto parsed = ChatTemplate::parse(source);
   if (!parsed) return template_error(parsed.take_error());
   ChatInput input;

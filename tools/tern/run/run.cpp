@@ -37,11 +37,16 @@ extern "C" void on_interrupt(int) {
 void add_sampling(CLI::App& app, SamplingOptions& s) {
   app.add_option("--temp", s.temperature, "Temperature; 0: always the most probable token")->capture_default_str();
   app.add_option("--top-k", s.top_k, "Only the k most probable tokens; 0: all")->capture_default_str();
-  app.add_option("--top-p", s.top_p, "Only the most probable tokens that together reach this probability")->capture_default_str();
-  app.add_option("--min-p", s.min_p, "Only tokens of at least this share of the best one's probability")->capture_default_str();
-  app.add_option("--repeat-penalty", s.repeat_penalty, "Divides the logits of tokens that came lately; 1: off")->capture_default_str();
-  app.add_option("--frequency-penalty", s.frequency_penalty, "Subtracted for each time that a token came lately")->capture_default_str();
-  app.add_option("--presence-penalty", s.presence_penalty, "Subtracted once from tokens that came lately")->capture_default_str();
+  app.add_option("--top-p", s.top_p, "Only the most probable tokens that together reach this probability")
+      ->capture_default_str();
+  app.add_option("--min-p", s.min_p, "Only tokens of at least this share of the best one's probability")
+      ->capture_default_str();
+  app.add_option("--repeat-penalty", s.repeat_penalty, "Divides the logits of tokens that came lately; 1: off")
+      ->capture_default_str();
+  app.add_option("--frequency-penalty", s.frequency_penalty, "Subtracted for each time that a token came lately")
+      ->capture_default_str();
+  app.add_option("--presence-penalty", s.presence_penalty, "Subtracted once from tokens that came lately")
+      ->capture_default_str();
   app.add_option("--seed", s.seed, "Seed: the same seed gives the same text")->capture_default_str();
 }
 
@@ -56,7 +61,8 @@ Status check(const RunFlags& flags) {
   if (!std::isfinite(s.repeat_penalty) || s.repeat_penalty <= 0) return refuse("--repeat-penalty wants more than 0");
   if (!std::isfinite(s.frequency_penalty)) return refuse("--frequency-penalty wants a number");
   if (!std::isfinite(s.presence_penalty)) return refuse("--presence-penalty wants a number");
-  if (int{p.ids.has_value()} + int{p.source.text.has_value()} + int{p.source.file.has_value()} > 1) return refuse("give one of -p, -f and --prompt-ids");
+  if (int{p.ids.has_value()} + int{p.source.text.has_value()} + int{p.source.file.has_value()} > 1)
+    return refuse("give one of -p, -f and --prompt-ids");
   if (p.ids && p.chat) return refuse("--prompt-ids is taken as it is; --chat wants a text (-p, -f or a pipe)");
   if (p.system && !p.chat) return refuse("--system is a part of the chat template; give --chat too");
   if (flags.top_logits > 0 && !flags.json) return refuse("--top-logits shows in --json only; give --json too");
@@ -99,9 +105,10 @@ Json answer_json(const Answer& a, const std::vector<TokenId>& prompt) {
 void print_statistics(const Answer& a) {
   if (!stderr_is_terminal()) return;
   const GenerateResult& r = a.result;
-  std::fprintf(stderr, "%u tokens read at %.0f/s, %zu written at %.1f/s; first after %.2f s (%.2f s of them loading); %s\n", r.prompt_tokens,
-               rate(r.prompt_tokens, r.prefill_s), r.ids.size(), rate(r.decode_steps, r.decode_s), a.first_token_s, a.load_s,
-               std::string(stop_reason_name(r.reason)).c_str());
+  std::fprintf(stderr,
+               "%u tokens read at %.0f/s, %zu written at %.1f/s; first after %.2f s (%.2f s of them loading); %s\n",
+               r.prompt_tokens, rate(r.prompt_tokens, r.prefill_s), r.ids.size(), rate(r.decode_steps, r.decode_s),
+               a.first_token_s, a.load_s, std::string(stop_reason_name(r.reason)).c_str());
 }
 
 Result<Answer> answer(LanguageModel& model, const RunFlags& flags, const std::vector<TokenId>& prompt) {
@@ -112,7 +119,8 @@ Result<Answer> answer(LanguageModel& model, const RunFlags& flags, const std::ve
   std::signal(SIGINT, on_interrupt);
   GenerateOptions options;
   // Forced ids say how long the answer is where nothing else does.
-  options.max_tokens = flags.tokens.value_or(flags.force ? static_cast<uint32_t>(flags.force_ids.size()) : kDefaultTokens);
+  options.max_tokens =
+      flags.tokens.value_or(flags.force ? static_cast<uint32_t>(flags.force_ids.size()) : kDefaultTokens);
   options.sampling = flags.sampling;
   options.stop = flags.stop;
   options.ignore_end = flags.ignore_end;
@@ -158,10 +166,12 @@ int run(RunFlags& flags) {
   if (!model) return fail(model.error());
   const auto prompt = prompt_ids(flags.prompt, *text, *model);
   if (!prompt) return fail(prompt.error());
-  if (const Status good = check_ids(flags.force_ids, model->tokenizer().size(), "--force-ids"); !good) return fail(good.error());
+  if (const Status good = check_ids(flags.force_ids, model->tokenizer().size(), "--force-ids"); !good)
+    return fail(good.error());
   if (prompt->size() > model->context()) {
-    return wrong_use("the prompt has " + std::to_string(prompt->size()) + " tokens and the context holds " + std::to_string(model->context()) +
-                     "; shorten it or give a larger --ctx (the model's own is " + std::to_string(model->info().context) + ")");
+    return wrong_use("the prompt has " + std::to_string(prompt->size()) + " tokens and the context holds " +
+                     std::to_string(model->context()) + "; shorten it or give a larger --ctx (the model's own is " +
+                     std::to_string(model->info().context) + ")");
   }
   const auto done = answer(*model, flags, *prompt);
   if (!done) return fail(done.error());
@@ -185,15 +195,20 @@ Action add_run(CLI::App& app) {
   app.add_option("--prompt-ids", flags->prompt.ids, "Prompt as token ids (1,2,3), taken as they are");
   app.add_flag("--chat", flags->prompt.chat, "Put the prompt into the model's chat template");
   app.add_option("--system", flags->prompt.system, "System message of the chat");
-  app.add_option("-n,--tokens", flags->tokens, "Tokens to generate at most; " + std::to_string(kDefaultTokens) + " by default")->check(CLI::Range(1u, 1u << 30));
+  app.add_option("-n,--tokens", flags->tokens,
+                 "Tokens to generate at most; " + std::to_string(kDefaultTokens) + " by default")
+      ->check(CLI::Range(1u, 1u << 30));
   add_sampling(app, flags->sampling);
   app.add_option("--stop", flags->stop, "Stop before this text; may be given several times")->take_all()->expected(1);
   app.add_flag("--ignore-eos", flags->ignore_end, "End-of-text tokens do not stop the answer");
-  app.add_option("--force-ids", flags->force, "Feed these ids instead of the chosen ones; `ids` still tells what was chosen");
-  app.add_option("--top-logits", flags->top_logits, "Tell the n largest logits of every step (with --json)")->check(CLI::Range(1u, 1u << 20));
+  app.add_option("--force-ids", flags->force,
+                 "Feed these ids instead of the chosen ones; `ids` still tells what was chosen");
+  app.add_option("--top-logits", flags->top_logits, "Tell the n largest logits of every step (with --json)")
+      ->check(CLI::Range(1u, 1u << 20));
   app.add_flag("--json", flags->json, "One JSON object instead of text");
   app.footer(
-      "Without -p, -f and --prompt-ids the prompt comes from the pipe; one newline at its end is dropped, as from files.\n\n"
+      "Without -p, -f and --prompt-ids the prompt comes from the pipe; one newline at its end is dropped, as from "
+      "files.\n\n"
       "Examples:\n"
       "  tern run model.gguf --chat -p \"Why is the sky blue?\"\n"
       "  git diff | tern run model.gguf --chat --system \"Write a commit message for this change.\" --temp 0\n"
