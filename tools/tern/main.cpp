@@ -2,13 +2,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "common/report.h"
-#include "common/verb.h"
+#include "tools/tern/common/report.h"
+#include "tools/tern/common/verb.h"
 
 namespace tern::tool {
 
 #define TERN_VERB(name, summary) Action add_##name(CLI::App& app);
-#include "verb_list.inc"
+#include "tools/tern/verb_list.inc"
 #undef TERN_VERB
 
 namespace {
@@ -20,7 +20,7 @@ struct Verb {
 };
 constexpr Verb kVerbs[] = {
 #define TERN_VERB(name, summary) {#name, summary, &add_##name},
-#include "verb_list.inc"
+#include "tools/tern/verb_list.inc"
 #undef TERN_VERB
 };
 

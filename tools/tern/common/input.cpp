@@ -1,4 +1,4 @@
-#include "common/input.h"
+#include "tools/tern/common/input.h"
 
 #include <cerrno>
 #include <charconv>
@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/utf8.h"
-#include "common/report.h"
+#include "tools/tern/common/report.h"
 
 namespace tern::tool {
 namespace {

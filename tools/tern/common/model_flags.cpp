@@ -1,9 +1,9 @@
-#include "common/model_flags.h"
+#include "tools/tern/common/model_flags.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "common/report.h"
+#include "tools/tern/common/report.h"
 
 namespace tern::tool {
 
@@ -37,6 +37,18 @@ Result<InspectedModel> inspect_model(const std::string& path) {
   return InspectedModel{std::move(file), std::move(info)};
 }
 
+namespace {
+
+// Whether there is nothing wrong with the file, so that an error must come from somewhere else.
+bool file_is_good(const std::string& path) {
+  const auto model = inspect_model(path);
+  if (!model) return false;
+  auto data = tokenizer_data(model->file->metadata());
+  return data && Tokenizer::create(std::move(*data)).ok();
+}
+
+}  // namespace
+
 Result<LanguageModel> open_model(const ModelFlags& flags, uint32_t least_context) {
   TERN_OK(check_device(flags.device));
   ProgressLine progress("loading");
@@ -49,8 +61,7 @@ Result<LanguageModel> open_model(const ModelFlags& flags, uint32_t least_context
   auto model = LanguageModel::open(flags.path, options);
   // Something missing that is not the model file (the code generator, a driver) is a lack of this machine, not of the
   // input.
-  if (!model && (model.error().code == Code::not_found || model.error().code == Code::io) &&
-      inspect_model(flags.path)) {
+  if (!model && (model.error().code == Code::not_found || model.error().code == Code::io) && file_is_good(flags.path)) {
     Error error = model.take_error();
     error.code = Code::device_lost;
     return error;

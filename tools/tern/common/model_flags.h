@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "common/verb.h"
 #include "tern/llm.h"
+#include "tools/tern/common/verb.h"
 
 namespace tern::tool {
 

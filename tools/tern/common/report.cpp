@@ -1,4 +1,4 @@
-#include "common/report.h"
+#include "tools/tern/common/report.h"
 
 #include <unistd.h>
 

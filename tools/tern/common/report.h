@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "common/verb.h"
 #include "tern/result.h"
+#include "tools/tern/common/verb.h"
 
 namespace tern::tool {
 

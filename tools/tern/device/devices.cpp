@@ -2,10 +2,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 
-#include "common/json.h"
-#include "common/report.h"
 #include "tern/device.h"
+#include "tools/tern/common/json.h"
+#include "tools/tern/common/report.h"
 
 namespace tern::tool {
 namespace {

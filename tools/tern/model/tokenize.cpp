@@ -2,11 +2,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 
-#include "common/input.h"
-#include "common/json.h"
-#include "common/report.h"
 #include "tern/model_file.h"
+#include "tools/tern/common/input.h"
+#include "tools/tern/common/json.h"
+#include "tools/tern/common/report.h"
 
 namespace tern::tool {
 namespace {

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
-#include "common/json.h"
-#include "common/report.h"
 #include "tern/chat.h"
 #include "tern/llm.h"
+#include "tools/tern/common/json.h"
+#include "tools/tern/common/report.h"
 
 namespace tern::tool {
 namespace {

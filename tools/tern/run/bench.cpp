@@ -5,12 +5,13 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 
-#include "base/bandwidth.h"
 #include "base/cpu.h"
-#include "common/json.h"
-#include "common/model_flags.h"
-#include "common/report.h"
+#include "base/measure/bandwidth.h"
+#include "tools/tern/common/json.h"
+#include "tools/tern/common/model_flags.h"
+#include "tools/tern/common/report.h"
 
 namespace tern::tool {
 namespace {

@@ -1,4 +1,4 @@
-#include "run/prompt.h"
+#include "tools/tern/run/prompt.h"
 
 #include "tern/chat.h"
 

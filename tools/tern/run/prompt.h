@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "common/input.h"
 #include "tern/llm.h"
+#include "tools/tern/common/input.h"
 
 namespace tern::tool {
 

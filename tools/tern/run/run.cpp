@@ -4,11 +4,12 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 
-#include "common/json.h"
-#include "common/model_flags.h"
-#include "common/report.h"
-#include "run/prompt.h"
+#include "tools/tern/common/json.h"
+#include "tools/tern/common/model_flags.h"
+#include "tools/tern/common/report.h"
+#include "tools/tern/run/prompt.h"
 
 namespace tern::tool {
 namespace {

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 
-#include "common/json.h"
-#include "common/model_flags.h"
-#include "common/report.h"
+#include "tools/tern/common/json.h"
+#include "tools/tern/common/model_flags.h"
+#include "tools/tern/common/report.h"
 
 namespace tern::tool {
 namespace {

@@ -1,4 +1,4 @@
-#include "base/bandwidth.h"
+#include "base/measure/bandwidth.h"
 
 #include <algorithm>
 #include <atomic>
