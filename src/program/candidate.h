@@ -3,7 +3,6 @@
 
 #include <array>
 #include <functional>
-
 #include <string_view>
 #include <vector>
 
@@ -24,8 +23,9 @@ struct Bid {
   Hash numerics;                // equal numerics: bit-equal rows, whatever the layout, range or split
   double bytes = 0, flop = 0, seconds = 0;
   int launches = 1;
-  Dim scratch;                  // bytes of a launch's own temporary
-  std::string variant;          // the candidate's own words for its parameters: "r64 m4"; printed by explain, read back by build
+  Dim scratch;  // bytes of a launch's own temporary
+  std::string
+      variant;  // the candidate's own words for its parameters: "r64 m4"; printed by explain, read back by build
   std::array<int32_t, 4> param{};
 };
 
@@ -37,9 +37,9 @@ class BuildCtx {
   Asked asked;
   virtual Use whole(uint16_t operand) = 0;
   virtual Use window(uint16_t operand, Dim byte_offset, Dim bytes) = 0;
-  virtual Use scratch(Dim bytes) = 0;       // one temporary a call, alive over this Problem's steps
+  virtual Use scratch(Dim bytes) = 0;          // one temporary a call, alive over this Problem's steps
   virtual KernelId kernel(KernelDef def) = 0;  // equal definitions give one id
-  virtual void step(Step step) = 0;         // problem, label and device are filled in by lower
+  virtual void step(Step step) = 0;            // problem, label and device are filled in by lower
 };
 
 struct Candidate {
@@ -57,8 +57,8 @@ struct StepFuser {
   Status (*build)(const Program& program, std::span<const Step> steps, const Bid& bid, BuildCtx& ctx);
 };
 
-// How many windows an operand needs under the caps' binding limit: 1 for what fits; a refusal with the largest size that would
-// fit where its windowed axis is symbolic or it cannot be cut. bounds: of the Problem.
+// How many windows an operand needs under the caps' binding limit: 1 for what fits; a refusal with the largest size
+// that would fit where its windowed axis is symbolic or it cannot be cut. bounds: of the Problem.
 OrRefuse<int> window_count(const Operand& operand, const Layout& layout, const Bounds& bounds, const Asked& asked);
 // Calls each(first_unit, units, use) for every window of a constant-sized operand that window_count accepts.
 Status for_windows(const Problem& problem, uint16_t operand, const Layout& layout, BuildCtx& ctx,

@@ -1,5 +1,5 @@
-// Families of Problems and what each family's description says. Adding a family: one struct here, one line in the variant,
-// one name in family_list.inc.
+// Families of Problems and what each family's description says. Adding a family: one struct here, one line in the
+// variant, one name in family_list.inc.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,13 @@ enum class Family : uint8_t {
 };
 std::string_view family_name(Family family);
 
-// region: for every index of extent: outputs = prologue(index). Chains of elementwise ops, views, broadcasts, iota, concat and
-// pad (outputs may store through a map).
+// region: for every index of extent: outputs = prologue(index). Chains of elementwise ops, views, broadcasts, iota,
+// concat and pad (outputs may store through a map).
 struct RegionDesc {
   bool operator==(const RegionDesc&) const = default;
 };
-// reduce: extent = kept axes then reduced axes; acc(0) = kind over the reduced axes of prologue; parts[0].epilogue finishes.
+// reduce: extent = kept axes then reduced axes; acc(0) = kind over the reduced axes of prologue; parts[0].epilogue
+// finishes.
 enum class ReduceKind : uint8_t { sum, prod, max, min, any, all };
 struct ReduceDesc {
   ReduceKind kind = ReduceKind::sum;
@@ -35,7 +36,8 @@ struct ArgReduceDesc {
   bool largest = true;
   bool operator==(const ArgReduceDesc&) const = default;
 };
-// norm: extent = {rows, columns}; acc(0) = the normalised element (times weight, plus bias where there), epilogue on top.
+// norm: extent = {rows, columns}; acc(0) = the normalised element (times weight, plus bias where there), epilogue on
+// top.
 enum class NormKind : uint8_t { rms, layer, softmax, log_softmax };
 struct NormDesc {
   NormKind kind = NormKind::rms;
@@ -48,9 +50,9 @@ struct MatmulDesc {
   bool weight_is_kn = false;    // the dense weight is stored [K, N] instead of [N, K]
   bool operator==(const MatmulDesc&) const = default;
 };
-// attention over a paged or dense KV state; extent = {tokens T, sequences S}. Operands by role: q [T, Hq*D], k and v (states
-// [slots, Hk*D]), row_start [S+1], kv_length [S], pages [S, P] (slot of key j of sequence s: pages[s, j / page] * page + j % page),
-// position [T], optional mask/bias, sinks; out [T, Hq*Dv].
+// attention over a paged or dense KV state; extent = {tokens T, sequences S}. Operands by role: q [T, Hq*D], k and v
+// (states [slots, Hk*D]), row_start [S+1], kv_length [S], pages [S, P] (slot of key j of sequence s: pages[s, j / page]
+// * page + j % page), position [T], optional mask/bias, sinks; out [T, Hq*Dv].
 struct AttentionDesc {
   uint32_t heads = 1, kv_heads = 1, head_size = 0, value_size = 0, page = 1;
   double scale = 1, soft_cap = 0;
@@ -59,7 +61,8 @@ struct AttentionDesc {
   bool paged = true;    // false: dense batch attention, operands [B, S, H, D]
   bool operator==(const AttentionDesc&) const = default;
 };
-// gather: out[o, i, n] = data[o, index[i], n]; extent = {outer, indices, inner}. An index outside the axis is an error value: 0.
+// gather: out[o, i, n] = data[o, index[i], n]; extent = {outer, indices, inner}. An index outside the axis is an error
+// value: 0.
 struct GatherDesc {
   bool operator==(const GatherDesc&) const = default;
 };
@@ -77,7 +80,7 @@ struct SampleDesc {
 };
 
 // Alternatives in the order of family_list.inc.
-using FamilyDesc = std::variant<RegionDesc, ReduceDesc, ArgReduceDesc, NormDesc, MatmulDesc, AttentionDesc, GatherDesc, StoreDesc,
-                                ConvertDesc, SampleDesc>;
+using FamilyDesc = std::variant<RegionDesc, ReduceDesc, ArgReduceDesc, NormDesc, MatmulDesc, AttentionDesc, GatherDesc,
+                                StoreDesc, ConvertDesc, SampleDesc>;
 
 }  // namespace tern

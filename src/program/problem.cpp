@@ -18,11 +18,15 @@ namespace {
 // Feeds a Problem into a hash; dims enter as text, so that equal Problems over different tables agree.
 class ProblemHasher {
  public:
-  ProblemHasher(const DimTable& dims, bool with_layouts) : dims_(dims), with_layouts_(with_layouts) {}
+  // ids: numbers that stand for dims instead of their text.
+  ProblemHasher(const DimTable& dims, bool with_layouts, std::map<Dim, uint64_t>* ids = nullptr)
+      : dims_(dims), with_layouts_(with_layouts), ids_(ids) {}
 
   void dim(Dim d) {
     if (const auto c = d.constant()) {
       h_.u64(0).i64(*c);
+    } else if (ids_ != nullptr) {
+      h_.u64(1).u64(ids_->try_emplace(d, ids_->size()).first->second);
     } else {
       h_.u64(1).text(dims_.text(d));
     }
@@ -39,7 +43,12 @@ class ProblemHasher {
   void expr(const ScalarExpr& e) {
     h_.u64(e.code.size());
     for (const ScalarExpr::Ins& i : e.code) {
-      h_.u64(static_cast<uint64_t>(i.kind)).u64(static_cast<uint64_t>(i.op)).u64(static_cast<uint64_t>(i.type)).u64(i.a).u64(i.b).u64(i.c);
+      h_.u64(static_cast<uint64_t>(i.kind))
+          .u64(static_cast<uint64_t>(i.op))
+          .u64(static_cast<uint64_t>(i.type))
+          .u64(i.a)
+          .u64(i.b)
+          .u64(i.c);
     }
     h_.u64(e.loads.size());
     for (const ScalarExpr::Load& l : e.loads) {
@@ -69,7 +78,9 @@ class ProblemHasher {
       map(o.map);
     }
   }
-  void desc(const FamilyDesc& d) { std::visit([this](const auto& x) { fields(x); }, d); }
+  void desc(const FamilyDesc& d) {
+    std::visit([this](const auto& x) { fields(x); }, d);
+  }
   Hasher& raw() { return h_; }
 
  private:
@@ -79,7 +90,16 @@ class ProblemHasher {
   void fields(const NormDesc& d) { h_.u64(static_cast<uint64_t>(d.kind)).f64(d.eps); }
   void fields(const MatmulDesc& d) { h_.u64(d.batched_weight).u64(d.weight_is_kn); }
   void fields(const AttentionDesc& d) {
-    h_.u64(d.heads).u64(d.kv_heads).u64(d.head_size).u64(d.value_size).u64(d.page).f64(d.scale).f64(d.soft_cap).u64(d.causal).u64(d.window).u64(d.paged);
+    h_.u64(d.heads)
+        .u64(d.kv_heads)
+        .u64(d.head_size)
+        .u64(d.value_size)
+        .u64(d.page)
+        .f64(d.scale)
+        .f64(d.soft_cap)
+        .u64(d.causal)
+        .u64(d.window)
+        .u64(d.paged);
   }
   void fields(const GatherDesc&) {}
   void fields(const StoreDesc&) {}
@@ -88,6 +108,7 @@ class ProblemHasher {
 
   const DimTable& dims_;
   bool with_layouts_;
+  std::map<Dim, uint64_t>* ids_;
   Hasher h_;
 };
 
@@ -99,8 +120,7 @@ std::string type_text(const TensorType& t, const DimTable& dims) {
 
 }  // namespace
 
-Hash problem_hash(const Problem& p, const DimTable& dims, bool with_layouts) {
-  ProblemHasher h(dims, with_layouts);
+static Hash hash_with(ProblemHasher& h, const Problem& p, const DimTable& dims) {
   h.raw().u64(static_cast<uint64_t>(p.family)).u64(p.operands.size());
   for (const Operand& o : p.operands) h.operand(o);
   h.raw().u64(p.extent.size());
@@ -113,6 +133,16 @@ Hash problem_hash(const Problem& p, const DimTable& dims, bool with_layouts) {
   for (const Bound& b : p.bounds) h.raw().text(dims.symbols()[b.symbol].name).i64(b.min).i64(b.max);
   h.raw().u64(p.policy.precise).u64(p.policy.deterministic);
   return h.raw().done();
+}
+
+Hash problem_hash(const Problem& problem, const DimTable& dims, bool with_layouts) {
+  ProblemHasher h(dims, with_layouts);
+  return hash_with(h, problem, dims);
+}
+
+Hash ProblemKeys::key(const Problem& problem, bool with_layouts) {
+  ProblemHasher h(dims_, with_layouts, &ids_);
+  return hash_with(h, problem, dims_);
 }
 
 std::string problem_text(const Problem& p, const DimTable& dims) {

@@ -1,8 +1,9 @@
-// A Problem: plain data between graph and kernels, without graph identity. Equal layers give equal Problems and share kernels,
-// timings and cache entries. Authored kernels, native overrides and library calls see this and nothing else.
+// A Problem: plain data between graph and kernels, without graph identity. Equal layers give equal Problems and share
+// kernels, timings and cache entries. Authored kernels, native overrides and library calls see this and nothing else.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,27 @@ namespace tern {
 
 enum class Origin : uint8_t { param, state, io, temp };
 enum class Access : uint8_t { read, write, update };
-enum class Role : uint8_t { x, weight, bias, extra, index, stat, out, q, k, v, mask, sinks, row_start, kv_length, pages, position,
-                            history, settings, seeds };
+enum class Role : uint8_t {
+  x,
+  weight,
+  bias,
+  extra,
+  index,
+  stat,
+  out,
+  q,
+  k,
+  v,
+  mask,
+  sinks,
+  row_start,
+  kv_length,
+  pages,
+  position,
+  history,
+  settings,
+  seeds
+};
 
 struct Operand {
   TensorType type;
@@ -28,21 +48,23 @@ struct Operand {
   Layout layout;  // set: a condition on bids; unset: the bid says
 };
 
-// The body of a region, prologue or epilogue: straight-line code over scalars, last-to-first use of earlier instructions only.
+// The body of a region, prologue or epilogue: straight-line code over scalars, last-to-first use of earlier
+// instructions only.
 struct ScalarExpr {
   enum class Kind : uint8_t { op, load, accumulator, constant, index, dim };
   struct Ins {
     Kind kind = Kind::op;
     ScalarOp op = ScalarOp::add;  // Kind::op
     DType type = DType::f32;      // of the result
-    // op: operands (instruction numbers); load: a = index in loads; accumulator: a = which; constant: a = index in consts;
-    // index: a = axis of extent (i64 value); dim: a = index in dims.
+    // op: operands (instruction numbers); load: a = index in loads; accumulator: a = which; constant: a = index in
+    // consts; index: a = axis of extent (i64 value); dim: a = index in dims.
     uint16_t a = 0, b = 0, c = 0;
     auto operator<=>(const Ins&) const = default;
   };
   struct Load {
     uint16_t operand = 0;  // of the Problem
-    IndexMap map;          // over the axes of extent (region, reduce, store), or {batch, m, n} (matmul epilogue), {row, column} (norm)
+    IndexMap map;  // over the axes of extent (region, reduce, store), or {batch, m, n} (matmul epilogue), {row, column}
+                   // (norm)
     bool operator==(const Load&) const = default;
   };
   struct Number {
@@ -59,7 +81,11 @@ struct ScalarExpr {
 };
 
 struct Output {
-  enum class Kind : uint8_t { map, row_sum, row_max };  // row_*: over the part's columns, unfinished partials in fixed order
+  enum class Kind : uint8_t {
+    map,
+    row_sum,
+    row_max
+  };  // row_*: over the part's columns, unfinished partials in fixed order
   uint16_t operand = 0;
   uint16_t result = 0;  // an instruction of the expression
   Kind kind = Kind::map;
@@ -77,7 +103,7 @@ struct Part {
 };
 
 struct Policy {
-  bool precise = false;        // no quantised activations, f32 KV
+  bool precise = false;  // no quantised activations, f32 KV
   bool deterministic = false;
   bool operator==(const Policy&) const = default;
 };
@@ -93,8 +119,19 @@ struct Problem {
   Policy policy;
 };
 
-// Content hash, equal for equal Problems over tables with the same symbols (dims enter as text). layouts: hash them too.
+// Content hash, equal for equal Problems over tables with the same symbols (dims enter as text). layouts: hash them
+// too.
 Hash problem_hash(const Problem& problem, const DimTable& dims, bool with_layouts);
+// The same much faster, for one table's Problems; keys of one object are comparable, and nothing else.
+class ProblemKeys {
+ public:
+  explicit ProblemKeys(const DimTable& dims) : dims_(dims) {}
+  Hash key(const Problem& problem, bool with_layouts);
+
+ private:
+  const DimTable& dims_;
+  std::map<Dim, uint64_t> ids_;
+};
 // One line for people: "matmul x[T,576]:f32 w[576,576]:q4_1 -> f32[T,576] T<=1".
 std::string problem_text(const Problem& problem, const DimTable& dims);
 

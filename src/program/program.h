@@ -81,7 +81,7 @@ struct Collective {
 
 struct Step {
   std::variant<Launch, Call, Copy, Fill, Bind, Branch, Loop, Delegate, Collective> what;
-  std::vector<Use> uses;  // the only list of what is read and written; hazards follow from it
+  std::vector<Use> uses;     // the only list of what is read and written; hazards follow from it
   uint32_t problem = kNone;  // writes of steps of one problem (its windows) are disjoint
   DeviceId on = 0;
   uint32_t phase = 0;  // steps of one phase have no hazard: no barrier between them; set before memory is planned
@@ -134,8 +134,8 @@ struct Program {
   std::vector<Problem> problems;
   std::vector<Choice> choices;
   std::vector<std::vector<Step>> lists;
-  std::vector<RangeDef> ranges;     // the first that holds is taken
-  uint32_t prepare_list = kNone;    // what depends on params only
+  std::vector<RangeDef> ranges;   // the first that holds is taken
+  uint32_t prepare_list = kNone;  // what depends on params only
   Manifest io;
   std::vector<ConstantDef> constants;
 };
@@ -151,14 +151,15 @@ struct MemoryPlan {
   uint64_t arena = 0;
 };
 // Of one list, at given symbol values (a range's upper bounds when a session opens). Liveness counts phases.
-Result<MemoryPlan> plan_memory(const Program& program, uint32_t list, std::span<const int64_t> symbols, uint32_t alignment = 64);
+Result<MemoryPlan> plan_memory(const Program& program, uint32_t list, std::span<const int64_t> symbols,
+                               uint32_t alignment = 64);
 // Replays the list against the plan; shares no code with it.
 Status check_memory(const Program& program, uint32_t list, const MemoryPlan& plan, std::span<const int64_t> symbols);
 
 // Versioned serial form. Layouts and formats travel by name, dims as text; equal Programs give equal bytes.
 std::vector<std::byte> serialize(const Program& program);
-// Malformed bytes, an unknown version, format or layout are errors; every id is within its table in what comes back. The dims
-// belong to a table of their own.
+// Malformed bytes, an unknown version, format or layout are errors; every id is within its table in what comes back.
+// The dims belong to a table of their own.
 Result<Program> deserialize_program(std::span<const std::byte> bytes);
 // Text for people and goldens: lists, steps, phases, buffers.
 std::string program_text(const Program& program);

@@ -9,7 +9,8 @@ OrRefuse<Dim> row_bytes(const TensorType& type) {
   TERN_ACCEPT(const int64_t k, layouts::columns(type));
   if (type.format == nullptr) return Dim(k * dtype_bytes(type.dtype));
   const int64_t columns = type.format->block[1];
-  if (k % columns != 0) return refuse("k = " + std::to_string(k) + " is no multiple of the block's " + std::to_string(columns));
+  if (k % columns != 0)
+    return refuse("k = " + std::to_string(k) + " is no multiple of the block's " + std::to_string(columns));
   return Dim(k / columns * type.format->bytes);
 }
 

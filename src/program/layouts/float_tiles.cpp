@@ -8,7 +8,8 @@ namespace {
 
 OrRefuse<Dim> unit_bytes(DimTable&, const TensorType& type, Tile tile) {
   if (type.format != nullptr && type.format->cls != CodeClass::flt) return refuse("float tiles hold plain floats");
-  if (type.dtype != DType::f32 && type.dtype != DType::f16 && type.dtype != DType::bf16) return refuse("float tiles hold f32, f16 or bf16");
+  if (type.dtype != DType::f32 && type.dtype != DType::f16 && type.dtype != DType::bf16)
+    return refuse("float tiles hold f32, f16 or bf16");
   if (tile[0] == 0 || tile[0] % 2 != 0) return refuse("a tile has an even number of rows");
   TERN_ACCEPT(const int64_t k, layouts::columns(type));
   return Dim(k * tile[0] * dtype_bytes(type.dtype));
@@ -39,8 +40,10 @@ Status pack(const TensorType& type, const Planes& planes, Tile tile, int64_t row
   DimTable none;
   const auto unit = unit_bytes(none, type, tile);
   if (!unit) return make_error(Code::invalid, unit.why());
-  const int64_t k = *layouts::columns(type), size = dtype_bytes(type.dtype), r = tile[0], all = layouts::constant_rows(type);
-  if (planes.p[0].size() < static_cast<uint64_t>((row + rows) * k * size)) return make_error(Code::invalid, "a value has fewer bytes than its type says");
+  const int64_t k = *layouts::columns(type), size = dtype_bytes(type.dtype), r = tile[0],
+                all = layouts::constant_rows(type);
+  if (planes.p[0].size() < static_cast<uint64_t>((row + rows) * k * size))
+    return make_error(Code::invalid, "a value has fewer bytes than its type says");
   const int64_t end = std::min(all, row + rows);
   for (int64_t first = row; first < end; first += r) {
     const std::byte* from = planes.p[0].data() + first * k * size;

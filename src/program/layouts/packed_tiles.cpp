@@ -16,18 +16,21 @@ struct Geometry {
 
 OrRefuse<Geometry> geometry(const TensorType& type, Tile tile) {
   const Format* f = type.format;
-  if (f == nullptr || (f->cls != CodeClass::packed && f->cls != CodeClass::packed_min)) return refuse("packed tiles hold packed integers");
+  if (f == nullptr || (f->cls != CodeClass::packed && f->cls != CodeClass::packed_min))
+    return refuse("packed tiles hold packed integers");
   if (f->scale != DType::f16 && f->scale != DType::f32) return refuse("packed tiles hold f16 or f32 scales");
   if (f->block[0] != 1) return refuse("packed tiles hold formats with blocks of one row");
   Geometry g;
   TERN_ACCEPT(g.k, layouts::columns(type));
   if (g.k % kBlock != 0 || g.k == 0) return refuse("k = " + std::to_string(g.k) + ", wants a multiple of 32");
-  if (g.k % f->block[1] != 0) return refuse("k = " + std::to_string(g.k) + " is no multiple of the block's " + std::to_string(f->block[1]));
+  if (g.k % f->block[1] != 0)
+    return refuse("k = " + std::to_string(g.k) + " is no multiple of the block's " + std::to_string(f->block[1]));
   g.rows_per_tile = tile[0];
   if (g.rows_per_tile == 0 || g.rows_per_tile % 2 != 0) return refuse("a tile has an even number of rows");
   g.bits = tile[1];
   if (g.bits == 0) g.bits = f->bits <= 2 ? f->bits : f->bits <= 4 ? 4 : 8;
-  if ((g.bits != 1 && g.bits != 2 && g.bits != 4 && g.bits != 8) || g.bits < f->bits) return refuse("codes of " + std::to_string(f->bits) + " bits do not fit");
+  if ((g.bits != 1 && g.bits != 2 && g.bits != 4 && g.bits != 8) || g.bits < f->bits)
+    return refuse("codes of " + std::to_string(f->bits) + " bits do not fit");
   g.groups = std::max<int64_t>(1, kBlock / f->group);
   g.scale_bytes = dtype_bytes(f->scale);
   g.has_min = f->cls == CodeClass::packed_min;
@@ -61,7 +64,8 @@ void split_row(const Format& f, const Planes& planes, int64_t row, int64_t block
   const int64_t columns = f.block[1], groups = columns / f.group;
   for (int64_t b = 0; b < blocks; ++b) {
     f.split(planes, row * blocks + b, out.wide.data(), out.scales.data() + b * groups, out.mins.data() + b * groups);
-    std::transform(out.wide.begin(), out.wide.begin() + columns, out.codes.begin() + b * columns, [](uint16_t c) { return static_cast<uint8_t>(c); });
+    std::transform(out.wide.begin(), out.wide.begin() + columns, out.codes.begin() + b * columns,
+                   [](uint16_t c) { return static_cast<uint8_t>(c); });
   }
 }
 
@@ -118,7 +122,8 @@ Status pack(const TensorType& type, const Planes& planes, Tile tile, int64_t row
   const Geometry& g = *geo;
   const Format& f = *type.format;
   const int64_t blocks = g.k / f.block[1], all = layouts::constant_rows(type), end = std::min(all, row + rows);
-  if (planes.p[0].size() < static_cast<uint64_t>(end * blocks) * f.bytes) return make_error(Code::invalid, "a value has fewer bytes than its type says");
+  if (planes.p[0].size() < static_cast<uint64_t>(end * blocks) * f.bytes)
+    return make_error(Code::invalid, "a value has fewer bytes than its type says");
   Row one;
   one.codes.resize(static_cast<size_t>(g.k));
   one.wide.resize(f.block[1]);

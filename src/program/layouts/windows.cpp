@@ -17,12 +17,14 @@ OrRefuse<Cut> cut(const Operand& operand, const Layout& layout, const Bounds& bo
   const int64_t most = asked.dims.range(bytes, bounds).second;
   Cut c;
   if (most <= limit) return c;
-  const std::string size = std::to_string(most) + " bytes exceed the device's binding limit of " + std::to_string(limit);
+  const std::string size =
+      std::to_string(most) + " bytes exceed the device's binding limit of " + std::to_string(limit);
   if (!bytes.constant()) return refuse(size + "; a symbolic size is never cut into windows");
   if (layout.def->window_axis < 0) return refuse(size + ", and this layout cannot be cut");
   TERN_ACCEPT(const Dim unit, layout.def->unit_bytes(asked.dims, operand.type, layout.tile));
   c.unit_bytes = unit.constant().value_or(0);
-  if (c.unit_bytes <= 0 || c.unit_bytes > limit) return refuse("one window unit of " + std::to_string(c.unit_bytes) + " bytes exceeds the limit");
+  if (c.unit_bytes <= 0 || c.unit_bytes > limit)
+    return refuse("one window unit of " + std::to_string(c.unit_bytes) + " bytes exceeds the limit");
   c.units = (*bytes.constant() + c.unit_bytes - 1) / c.unit_bytes;
   const int64_t step = asked.caps.offset_alignment / std::gcd<int64_t>(c.unit_bytes, asked.caps.offset_alignment);
   c.per_window = limit / c.unit_bytes / step * step;

@@ -1,4 +1,5 @@
-// Replays a list against a plan, byte range by byte range, in an interval map of who owns what. Shares no code with the planner.
+// Replays a list against a plan, byte range by byte range, in an interval map of who owns what. Shares no code with the
+// planner.
 #include <map>
 #include <set>
 #include <string>
@@ -67,17 +68,21 @@ Status check_memory(const Program& program, uint32_t list, const MemoryPlan& pla
         }
         if (def.origin != Origin::temp) continue;
         const uint64_t first = plan.offset[use.ref.id];
-        if (first + static_cast<uint64_t>(whole) > plan.arena) return make_error(Code::internal, "buffer '" + def.name + "' lies past the arena");
+        if (first + static_cast<uint64_t>(whole) > plan.arena)
+          return make_error(Code::internal, "buffer '" + def.name + "' lies past the arena");
         const bool reads = use.access != Access::write;
         if (reads && !written.contains(use.ref.id)) {
           bool here = false;  // a scratch that is written earlier in this very problem
           for (size_t j = begin; j < i; ++j) {
             for (const Use& w : steps[j].uses) here |= w.ref.id == use.ref.id && w.access != Access::read;
           }
-          if (!here && use.access == Access::read) return make_error(Code::internal, "step '" + steps[i].label + "' reads '" + def.name + "' before it is written");
+          if (!here && use.access == Access::read)
+            return make_error(Code::internal,
+                              "step '" + steps[i].label + "' reads '" + def.name + "' before it is written");
         }
         if (use.access == Access::read && !arena.owned(first, first + static_cast<uint64_t>(whole), use.ref.id)) {
-          return make_error(Code::internal, "step '" + steps[i].label + "' reads '" + def.name + "' after its memory was given to another");
+          return make_error(Code::internal, "step '" + steps[i].label + "' reads '" + def.name +
+                                                "' after its memory was given to another");
         }
         if (use.access != Access::read && !written.contains(use.ref.id)) {
           arena.claim(first, first + static_cast<uint64_t>(whole), use.ref.id);
@@ -89,7 +94,8 @@ Status check_memory(const Program& program, uint32_t list, const MemoryPlan& pla
     for (const BufferId id : touched) {
       TERN_TRY(const int64_t whole, program.dims->eval(program.buffers[id].bytes, symbols));
       if (!arena.owned(plan.offset[id], plan.offset[id] + static_cast<uint64_t>(whole), id)) {
-        return make_error(Code::internal, "buffer '" + program.buffers[id].name + "' shares memory with another of its phase");
+        return make_error(Code::internal,
+                          "buffer '" + program.buffers[id].name + "' shares memory with another of its phase");
       }
     }
     begin = end;

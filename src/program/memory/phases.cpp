@@ -9,7 +9,9 @@ namespace {
 
 // Ends before the other begins, provably at every size.
 bool before(const DimTable& dims, const Ref& a, const Ref& b) {
-  const auto end_a = a.offset.constant() && a.bytes.constant() ? std::optional<int64_t>(*a.offset.constant() + *a.bytes.constant()) : std::nullopt;
+  const auto end_a = a.offset.constant() && a.bytes.constant()
+                         ? std::optional<int64_t>(*a.offset.constant() + *a.bytes.constant())
+                         : std::nullopt;
   if (end_a && b.offset.constant()) return *end_a <= *b.offset.constant();
   if (!a.offset.constant()) return false;
   return *a.offset.constant() + dims.range(a.bytes).second <= dims.range(b.offset).first;
@@ -23,8 +25,8 @@ bool may_conflict(const Program& program, const Use& a, const Use& b) {
   return !before(*program.dims, a.ref, b.ref) && !before(*program.dims, b.ref, a.ref);
 }
 
-// A step's phase is one more than the latest phase of any earlier step it conflicts with; steps are then ordered by phase, which
-// keeps every hazard's order and lets independent steps of different places share a barrier.
+// A step's phase is one more than the latest phase of any earlier step it conflicts with; steps are then ordered by
+// phase, which keeps every hazard's order and lets independent steps of different places share a barrier.
 void assign_phases(Program& program, uint32_t list) {
   std::vector<Step>& steps = program.lists[list];
   struct Past {
@@ -38,7 +40,9 @@ void assign_phases(Program& program, uint32_t list) {
     for (const Use& use : step.uses) {
       for (const Past& past : history[use.ref.id]) {
         // Windows of one problem write apart from each other; a partial result they share is read by a later problem.
-        if (past.problem == step.problem && step.problem != kNone && past.use.access == Access::write && use.access == Access::write) continue;
+        if (past.problem == step.problem && step.problem != kNone && past.use.access == Access::write &&
+            use.access == Access::write)
+          continue;
         if (past.step != i && may_conflict(program, past.use, use)) phase = std::max(phase, past.phase + 1);
       }
     }

@@ -1,4 +1,5 @@
-// Places temporaries in one arena: liveness counts phases; the largest first, each at the lowest offset that is free while it lives.
+// Places temporaries in one arena: liveness counts phases; the largest first, each at the lowest offset that is free
+// while it lives.
 #include <algorithm>
 #include <limits>
 
@@ -40,12 +41,14 @@ std::vector<Life> lives(const Program& program, uint32_t list, const std::vector
 
 }  // namespace
 
-Result<MemoryPlan> plan_memory(const Program& program, uint32_t list, std::span<const int64_t> symbols, uint32_t alignment) {
+Result<MemoryPlan> plan_memory(const Program& program, uint32_t list, std::span<const int64_t> symbols,
+                               uint32_t alignment) {
   MemoryPlan plan;
   TERN_TRY(plan.bytes, buffer_bytes(program, symbols));
   plan.offset.resize(program.buffers.size());
   std::vector<Life> todo = lives(program, list, plan.bytes);
-  std::sort(todo.begin(), todo.end(), [](const Life& a, const Life& b) { return a.bytes != b.bytes ? a.bytes > b.bytes : a.id < b.id; });
+  std::sort(todo.begin(), todo.end(),
+            [](const Life& a, const Life& b) { return a.bytes != b.bytes ? a.bytes > b.bytes : a.id < b.id; });
   const auto aligned = [&](uint64_t n) { return (n + alignment - 1) / alignment * alignment; };
   std::vector<Life> placed;  // ordered by offset
   for (const Life& life : todo) {
@@ -61,7 +64,8 @@ Result<MemoryPlan> plan_memory(const Program& program, uint32_t list, std::span<
     plan.offset[life.id] = at;
     while (where < placed.size() && plan.offset[placed[where].id] <= at) ++where;
     placed.insert(placed.begin() + static_cast<std::ptrdiff_t>(where), life);
-    if (life.bytes > std::numeric_limits<uint64_t>::max() / 4 - at) return make_error(Code::limit, "temporaries exceed the address space");
+    if (life.bytes > std::numeric_limits<uint64_t>::max() / 4 - at)
+      return make_error(Code::limit, "temporaries exceed the address space");
     plan.arena = std::max(plan.arena, at + aligned(std::max<uint64_t>(life.bytes, 1)));
   }
   return plan;

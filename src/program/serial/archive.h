@@ -25,8 +25,10 @@ class Writer {
   void signed_number(int64_t v) { number((static_cast<uint64_t>(v) << 1) ^ static_cast<uint64_t>(v >> 63)); }
   template <class T>
   void integer(const T& v) {
-    if constexpr (std::is_signed_v<T>) signed_number(v);
-    else number(v);
+    if constexpr (std::is_signed_v<T>)
+      signed_number(v);
+    else
+      number(v);
   }
   template <class E>
   void choice(const E& e, size_t) {
@@ -98,8 +100,10 @@ class Reader {
   template <class E>
   void choice(E& e, size_t count) {
     const uint64_t n = number();
-    if (n >= count) fail("a choice of " + std::to_string(n) + " among " + std::to_string(count));
-    else e = static_cast<E>(n);
+    if (n >= count)
+      fail("a choice of " + std::to_string(n) + " among " + std::to_string(count));
+    else
+      e = static_cast<E>(n);
   }
   void flag(bool& b) {
     const uint8_t v = byte();
@@ -122,8 +126,10 @@ class Reader {
   }
   void dim(Dim& d) {
     const uint64_t n = number();
-    if (n >= dims.size()) fail("a dim that is not in the table");
-    else d = dims[n];
+    if (n >= dims.size())
+      fail("a dim that is not in the table");
+    else
+      d = dims[n];
   }
   template <class T, class F>
   void list(std::vector<T>& v, F&& each) {

@@ -144,7 +144,8 @@ template <class A>
 void put(A& a, Of<A, Problem> p) {
   a.choice(p.family, std::variant_size_v<FamilyDesc>);
   a.list(p.operands, [&](auto& o) {
-    put(a, o.type), a.choice(o.role, static_cast<size_t>(Role::seeds) + 1), a.choice(o.origin, 4), a.choice(o.access, 3), put(a, o.layout);
+    put(a, o.type), a.choice(o.role, static_cast<size_t>(Role::seeds) + 1), a.choice(o.origin, 4),
+        a.choice(o.access, 3), put(a, o.layout);
   });
   a.list(p.extent, [&](auto& d) { a.dim(d); });
   put(a, p.prologue);
@@ -155,7 +156,8 @@ void put(A& a, Of<A, Problem> p) {
 }
 template <class A>
 void put(A& a, Of<A, Step> s) {
-  alternative(a, s.what, [&](auto& w) { step(a, w); }, std::make_index_sequence<std::variant_size_v<decltype(s.what)>>());
+  alternative(
+      a, s.what, [&](auto& w) { step(a, w); }, std::make_index_sequence<std::variant_size_v<decltype(s.what)>>());
   a.list(s.uses, [&](auto& u) { a.integer(u.ref.id), a.dim(u.ref.offset), a.dim(u.ref.bytes), a.choice(u.access, 3); });
   a.integer(s.problem), a.integer(s.on), a.integer(s.phase), a.text(s.label);
 }
@@ -186,7 +188,8 @@ template <class A>
 void put(A& a, Of<A, Program> p) {
   a.list(p.guards, [&](auto& g) { a.dim(g.a), a.dim(g.b), a.text(g.what), a.text(g.loc.text); });
   a.list(p.block, [&](auto& d) { a.dim(d); });
-  a.list(p.buffers, [&](auto& b) { a.text(b.name), a.choice(b.origin, 4), put(a, b.type), put(a, b.layout), a.dim(b.bytes); });
+  a.list(p.buffers,
+         [&](auto& b) { a.text(b.name), a.choice(b.origin, 4), put(a, b.type), put(a, b.layout), a.dim(b.bytes); });
   a.list(p.kernels, [&](auto& k) { put(a, k); });
   a.list(p.problems, [&](auto& x) { put(a, x); });
   a.list(p.choices, [&](auto& c) { put(a, c); });

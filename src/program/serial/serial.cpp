@@ -9,12 +9,14 @@ constexpr uint64_t kVersion = 1;
 
 Status within(uint64_t id, size_t count, const char* what) {
   if (id == kNone || id < count) return ok();
-  return make_error(Code::malformed, "serial program: " + std::string(what) + " " + std::to_string(id) + " of " + std::to_string(count));
+  return make_error(Code::malformed,
+                    "serial program: " + std::string(what) + " " + std::to_string(id) + " of " + std::to_string(count));
 }
 
 Status needed(uint64_t id, size_t count, const char* what) {
   if (id < count) return ok();
-  return make_error(Code::malformed, "serial program: " + std::string(what) + " " + std::to_string(id) + " of " + std::to_string(count));
+  return make_error(Code::malformed,
+                    "serial program: " + std::string(what) + " " + std::to_string(id) + " of " + std::to_string(count));
 }
 
 Status check_step(const Program& p, const Step& step) {
@@ -24,13 +26,17 @@ Status check_step(const Program& p, const Step& step) {
     TERN_OK(needed(l->kernel, p.kernels.size(), "kernel"));
     const Signature& sig = p.kernels[l->kernel].sig;
     if (sig.bindings.size() != step.uses.size() || sig.scalars != l->scalars.size()) {
-      return make_error(Code::malformed, "serial program: a launch does not fit the signature of '" + p.kernels[l->kernel].name + "'");
+      return make_error(Code::malformed,
+                        "serial program: a launch does not fit the signature of '" + p.kernels[l->kernel].name + "'");
     }
   }
   const bool copy = std::holds_alternative<Copy>(step.what);
-  const bool one = std::holds_alternative<Fill>(step.what) || std::holds_alternative<Bind>(step.what) || std::holds_alternative<Branch>(step.what);
-  if (step.uses.size() < (copy ? 2u : one ? 1u : 0u)) return make_error(Code::malformed, "serial program: a step lacks its uses");
-  if (const auto* b = std::get_if<Bind>(&step.what)) TERN_OK(needed(b->late_symbol, p.dims->symbols().size(), "symbol"));
+  const bool one = std::holds_alternative<Fill>(step.what) || std::holds_alternative<Bind>(step.what) ||
+                   std::holds_alternative<Branch>(step.what);
+  if (step.uses.size() < (copy ? 2u : one ? 1u : 0u))
+    return make_error(Code::malformed, "serial program: a step lacks its uses");
+  if (const auto* b = std::get_if<Bind>(&step.what))
+    TERN_OK(needed(b->late_symbol, p.dims->symbols().size(), "symbol"));
   if (const auto* b = std::get_if<Branch>(&step.what)) {
     TERN_OK(within(b->then_list, p.lists.size(), "list"));
     TERN_OK(within(b->else_list, p.lists.size(), "list"));
@@ -51,7 +57,8 @@ Status check_problem(const Program& p, const Problem& problem) {
     for (const Output& o : part.outs) TERN_OK(needed(o.operand, problem.operands.size(), "operand"));
   }
   for (const Bound& b : problem.bounds) TERN_OK(needed(b.symbol, p.dims->symbols().size(), "symbol"));
-  if (problem.desc.index() != static_cast<size_t>(problem.family)) return make_error(Code::malformed, "serial program: a problem of two families");
+  if (problem.desc.index() != static_cast<size_t>(problem.family))
+    return make_error(Code::malformed, "serial program: a problem of two families");
   return ok();
 }
 
@@ -69,13 +76,15 @@ Status check_ids(const Program& p) {
   }
   TERN_OK(within(p.prepare_list, p.lists.size(), "list"));
   for (const IoDef& io : p.io.io) {
-    if (io.kind != IoDef::Kind::param && io.buffers.size() != 1) return make_error(Code::malformed, "serial program: '" + io.name + "' wants one buffer");
+    if (io.kind != IoDef::Kind::param && io.buffers.size() != 1)
+      return make_error(Code::malformed, "serial program: '" + io.name + "' wants one buffer");
     for (const BufferId b : io.buffers) TERN_OK(needed(b, p.buffers.size(), "buffer"));
   }
   for (const ConstantDef& c : p.constants) {
     TERN_OK(needed(c.buffer, p.buffers.size(), "buffer"));
     TERN_TRY(const uint64_t bytes, dense_bytes(c.value.dtype, nullptr, c.value.shape));
-    if (bytes != c.value.data->size()) return make_error(Code::malformed, "serial program: a constant has other bytes than its shape says");
+    if (bytes != c.value.data->size())
+      return make_error(Code::malformed, "serial program: a constant has other bytes than its shape says");
   }
   return ok();
 }
@@ -99,7 +108,8 @@ std::vector<std::byte> serialize(const Program& program) {
   serial::Writer head;
   head.number(kMagic), head.number(kVersion);
   head.list(program.dims->symbols(), [&](const Symbol& s) {
-    head.text(s.name), head.signed_number(s.min), head.signed_number(s.max), head.signed_number(s.multiple), head.flag(s.late);
+    head.text(s.name), head.signed_number(s.min), head.signed_number(s.max), head.signed_number(s.multiple),
+        head.flag(s.late);
   });
   head.list(body.dims(), [&](const Dim& d) { head.text(program.dims->text(d)); });
   head.out().insert(head.out().end(), body.out().begin(), body.out().end());
@@ -110,7 +120,8 @@ Result<Program> deserialize_program(std::span<const std::byte> bytes) {
   serial::Reader r(bytes);
   if (r.number() != kMagic || r.failed()) return make_error(Code::malformed, "not a serial program");
   if (const uint64_t version = r.number(); version != kVersion) {
-    return make_error(Code::unsupported, "serial program of version " + std::to_string(version) + ", this build reads " + std::to_string(kVersion));
+    return make_error(Code::unsupported, "serial program of version " + std::to_string(version) +
+                                             ", this build reads " + std::to_string(kVersion));
   }
   Program p;
   p.dims = std::make_shared<DimTable>();
@@ -119,8 +130,10 @@ Result<Program> deserialize_program(std::span<const std::byte> bytes) {
     const std::string text = r.name();
     if (r.failed()) break;
     auto d = p.dims->parse(text);
-    if (!d) r.fail("dim '" + text + "': " + d.error().text);
-    else r.dims.push_back(*d);
+    if (!d)
+      r.fail("dim '" + text + "': " + d.error().text);
+    else
+      r.dims.push_back(*d);
   }
   if (!r.failed()) serial::put(r, p);
   if (!r.failed() && !r.at_end()) r.fail("bytes are left over");

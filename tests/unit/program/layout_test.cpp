@@ -1,11 +1,11 @@
 // Layouts read back by the words of layout.h, with no code of theirs, against what the formats decode.
+#include "program/layout.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 #include <random>
-
-#include "program/layout.h"
 
 namespace tern {
 namespace {
@@ -35,7 +35,8 @@ float scale_at(const std::byte* p, DType type) {
 }
 
 // The value of row n, column k by the description of kPackedTiles.
-float read_packed(const Format& f, const std::byte* data, int64_t columns, int64_t r, int64_t bits, int64_t n, int64_t k) {
+float read_packed(const Format& f, const std::byte* data, int64_t columns, int64_t r, int64_t bits, int64_t n,
+                  int64_t k) {
   const int64_t s = f.group >= 32 ? 1 : 32 / f.group, scale = f.scale == DType::f32 ? 4 : 2;
   const int64_t planes = f.cls == CodeClass::packed_min ? 2 : 1;
   const int64_t record = bits * r * 4 + s * r * scale * planes;
@@ -80,7 +81,8 @@ TEST_P(PackedTiles, HoldsWhatTheFormatDecodes) {
         const float got = read_packed(*f, out.data(), kColumns, r, bits, n, k);
         const float w = want[static_cast<size_t>(n * kColumns + k)];
         // code * scale + min may be rounded once here and twice there.
-        ASSERT_NEAR(got, w, f->cls == CodeClass::packed_min ? 1e-5f * (1 + std::fabs(w)) : 0.f) << n << "," << k << " r" << r;
+        ASSERT_NEAR(got, w, f->cls == CodeClass::packed_min ? 1e-5f * (1 + std::fabs(w)) : 0.f)
+            << n << "," << k << " r" << r;
       }
     }
     const int64_t padded = (kRows + r - 1) / r * r;
@@ -94,7 +96,8 @@ INSTANTIATE_TEST_SUITE_P(Formats, PackedTiles, testing::Values("q4_0", "q4_1", "
 TEST(Layout, PackedTilesSizesAreThoseOfTheBook) {
   DimTable dims;
   const TensorType w{DType::f32, {576, 576}, format_by_name("q4_0")};
-  // A record of 16 rows: 4 words of codes and one f16 scale a row: 16 * (16 + 2) = 288 bytes; 18 records a tile, 36 tiles.
+  // A record of 16 rows: 4 words of codes and one f16 scale a row: 16 * (16 + 2) = 288 bytes; 18 records a tile, 36
+  // tiles.
   EXPECT_EQ(*kPackedTiles.unit_bytes(dims, w, {16, 4, 0, 0}), Dim(288 * 18));
   EXPECT_EQ(*kPackedTiles.bytes(dims, w, {16, 0, 0, 0}), Dim(288 * 18 * 36));
   EXPECT_EQ(*kPackedTiles.bytes(dims, {DType::f32, {577, 576}, w.format}, {16, 0, 0, 0}), Dim(288 * 18 * 37));
@@ -106,8 +109,10 @@ TEST(Layout, RefusesWithTheReason) {
   const Format* q4 = format_by_name("q4_0");
   const auto why = [&](const auto& r) { return r.ok() ? std::string("taken") : r.why(); };
   EXPECT_EQ(why(kPackedTiles.bytes(dims, {DType::f32, {8, 48}, q4}, {16, 0, 0, 0})), "k = 48, wants a multiple of 32");
-  EXPECT_EQ(why(kPackedTiles.bytes(dims, {DType::f32, {8, 64}, nullptr}, {16, 0, 0, 0})), "packed tiles hold packed integers");
-  EXPECT_EQ(why(kPackedTiles.bytes(dims, {DType::f32, {8, 64}, q4}, {15, 0, 0, 0})), "a tile has an even number of rows");
+  EXPECT_EQ(why(kPackedTiles.bytes(dims, {DType::f32, {8, 64}, nullptr}, {16, 0, 0, 0})),
+            "packed tiles hold packed integers");
+  EXPECT_EQ(why(kPackedTiles.bytes(dims, {DType::f32, {8, 64}, q4}, {15, 0, 0, 0})),
+            "a tile has an even number of rows");
   EXPECT_EQ(why(kPackedTiles.bytes(dims, {DType::f32, {8, 64}, q4}, {16, 2, 0, 0})), "codes of 4 bits do not fit");
   EXPECT_EQ(why(kActInt8.bytes(dims, {DType::f32, {8, 40}}, {})), "k = 40, wants a multiple of 32");
   EXPECT_EQ(why(kActInt8.bytes(dims, {DType::i32, {8, 64}}, {})), "int8 activation blocks hold float values");
@@ -129,7 +134,8 @@ TEST(Layout, FloatTilesAreColumnsOfRows) {
   ASSERT_TRUE(kFloatTiles.pack(type, planes, {8, 0, 0, 0}, 0, kRows, reinterpret_cast<std::byte*>(out.data())).ok());
   for (int64_t n = 0; n < 24; ++n) {
     for (int64_t k = 0; k < kColumns; ++k) {
-      ASSERT_EQ(out[static_cast<size_t>((n / 8 * kColumns + k) * 8 + n % 8)], n < kRows ? v[static_cast<size_t>(n * kColumns + k)] : 0.f);
+      ASSERT_EQ(out[static_cast<size_t>((n / 8 * kColumns + k) * 8 + n % 8)],
+                n < kRows ? v[static_cast<size_t>(n * kColumns + k)] : 0.f);
     }
   }
 }

@@ -42,7 +42,8 @@ TEST(Phases, SymbolicWindowsAreProvedByTheirBounds) {
   Program p = test::empty_program();
   const Dim t = *p.dims->symbol({"T", 0, 8, 1, false});
   const BufferId a = buffer(p, "a", 64);
-  const Use low{{a, 0, p.dims->mul(t, 4)}, Access::write}, high{{a, 32, 32}, Access::write}, mid{{a, 31, 4}, Access::read};
+  const Use low{{a, 0, p.dims->mul(t, 4)}, Access::write}, high{{a, 32, 32}, Access::write},
+      mid{{a, 31, 4}, Access::read};
   EXPECT_FALSE(may_conflict(p, low, high));
   EXPECT_TRUE(may_conflict(p, low, mid));
   EXPECT_FALSE(may_conflict(p, {low.ref, Access::read}, mid));
@@ -66,7 +67,8 @@ TEST(Memory, ReusesWhatIsDead) {
 
 TEST(Memory, CheckerFindsWhatIsWrong) {
   Program p = test::empty_program();
-  const BufferId x = buffer(p, "x", 64, Origin::io), a = buffer(p, "a", 64), b = buffer(p, "b", 64), y = buffer(p, "y", 64, Origin::io);
+  const BufferId x = buffer(p, "x", 64, Origin::io), a = buffer(p, "a", 64), b = buffer(p, "b", 64),
+                 y = buffer(p, "y", 64, Origin::io);
   p.lists[0] = {copy(p, x, a), copy(p, x, b), copy(p, a, y)};
   p.lists[0][1].phase = 1;
   p.lists[0][2].phase = 2;
@@ -90,14 +92,17 @@ TEST(Memory, CheckerFindsWhatIsWrong) {
   EXPECT_FALSE(check_memory(past, 0, plan, {}).ok());
 }
 
-// Runs a list on real bytes, phase by phase, in the arena of the plan; memory is poisoned first and the steps of a phase run in
-// any order. A copy here mixes its operands into its result.
+// Runs a list on real bytes, phase by phase, in the arena of the plan; memory is poisoned first and the steps of a
+// phase run in any order. A copy here mixes its operands into its result.
 using Bytes = std::vector<uint8_t>;
 std::vector<Bytes> replay(const Program& p, const std::vector<Step>& steps, const MemoryPlan* plan, std::mt19937& rng) {
   std::vector<Bytes> own(p.buffers.size());
-  for (size_t i = 0; i < own.size(); ++i) own[i].assign(static_cast<size_t>(*p.buffers[i].bytes.constant()), static_cast<uint8_t>(i * 37 + 1));
+  for (size_t i = 0; i < own.size(); ++i)
+    own[i].assign(static_cast<size_t>(*p.buffers[i].bytes.constant()), static_cast<uint8_t>(i * 37 + 1));
   Bytes arena(plan != nullptr ? plan->arena : 0, 0xff);
-  const auto at = [&](BufferId id) { return plan != nullptr && p.buffers[id].origin == Origin::temp ? arena.data() + plan->offset[id] : own[id].data(); };
+  const auto at = [&](BufferId id) {
+    return plan != nullptr && p.buffers[id].origin == Origin::temp ? arena.data() + plan->offset[id] : own[id].data();
+  };
   std::vector<const Step*> order;
   for (const Step& s : steps) order.push_back(&s);
   if (plan != nullptr) {
@@ -122,7 +127,9 @@ std::vector<Bytes> replay(const Program& p, const std::vector<Step>& steps, cons
 TEST(Memory, RandomListsGiveTheSameBytesInTheArena) {
   for (uint32_t seed = 0; seed < 60; ++seed) {
     std::mt19937 rng(seed);
-    const auto pick = [&](size_t n) { return static_cast<size_t>(std::uniform_int_distribution<size_t>(0, n - 1)(rng)); };
+    const auto pick = [&](size_t n) {
+      return static_cast<size_t>(std::uniform_int_distribution<size_t>(0, n - 1)(rng));
+    };
     Program p = test::empty_program();
     std::vector<BufferId> ready = {buffer(p, "x", 96, Origin::io), buffer(p, "s", 64, Origin::state)};
     for (int i = 0; i < 60; ++i) {
@@ -134,10 +141,12 @@ TEST(Memory, RandomListsGiveTheSameBytesInTheArena) {
         s.uses.push_back(test::use(p, from, Access::read));
       }
       const size_t kind = pick(8);
-      const auto temp = std::find_if(ready.begin(), ready.end(), [&](BufferId b) { return p.buffers[b].origin == Origin::temp; });
+      const auto temp =
+          std::find_if(ready.begin(), ready.end(), [&](BufferId b) { return p.buffers[b].origin == Origin::temp; });
       BufferId to;
       if (kind == 0 || kind == 1) {
-        to = buffer(p, "o" + std::to_string(i), static_cast<int64_t>(8 + pick(100)), kind == 0 ? Origin::io : Origin::state);
+        to = buffer(p, "o" + std::to_string(i), static_cast<int64_t>(8 + pick(100)),
+                    kind == 0 ? Origin::io : Origin::state);
       } else if (kind == 2 && temp != ready.end()) {
         to = *temp;  // written again
       } else {

@@ -63,6 +63,18 @@ TEST(Problem, EveryFieldCounts) {
   EXPECT_FALSE(differs(layout, false));
 }
 
+TEST(Problem, KeysAgreeWithHashes) {
+  DimTable d;
+  ProblemKeys keys(d);
+  const Problem p = linear(d, "T"), u = linear(d, "U");
+  EXPECT_EQ(keys.key(p, true), keys.key(linear(d, "T"), true));
+  EXPECT_NE(keys.key(p, true), keys.key(u, true));
+  Problem q = p;
+  q.operands[1].layout = {&kPackedTiles, {16, 0, 0, 0}};
+  EXPECT_EQ(keys.key(p, false), keys.key(q, false));
+  EXPECT_NE(keys.key(p, true), keys.key(q, true));
+}
+
 TEST(Problem, Text) {
   DimTable d;
   Problem p = linear(d, "T");

@@ -23,7 +23,8 @@ Program full() {
   problem.desc = AttentionDesc{.heads = 9, .kv_heads = 3, .head_size = 64, .scale = 0.125, .soft_cap = 30, .window = 7};
   problem.operands = {{p.buffers[w].type, Role::k, Origin::param, Access::update, p.buffers[w].layout}};
   problem.extent = {t, 64};
-  problem.prologue.code = {{ScalarExpr::Kind::load, ScalarOp::add, DType::f16, 0, 0, 0}, {ScalarExpr::Kind::op, ScalarOp::cast, DType::f32, 0, 0, 0}};
+  problem.prologue.code = {{ScalarExpr::Kind::load, ScalarOp::add, DType::f16, 0, 0, 0},
+                           {ScalarExpr::Kind::op, ScalarOp::cast, DType::f32, 0, 0, 0}};
   problem.prologue.loads = {{0, {d.sub(t, 1), {-1, 0}}}};
   problem.prologue.consts = {{0.1, -5}};
   problem.prologue.dims = {l};
@@ -72,7 +73,8 @@ Program full() {
   p.lists.emplace_back();
   p.ranges = {{{{0, 1, 1}, {1, 0, 1}}, 0}, {{}, 1}};
   p.prepare_list = 1;
-  p.io.io = {{"x", IoDef::Kind::input, p.buffers[x].type, {x}, false}, {"w", IoDef::Kind::param, p.buffers[w].type, {w, c}, true}};
+  p.io.io = {{"x", IoDef::Kind::input, p.buffers[x].type, {x}, false},
+             {"w", IoDef::Kind::param, p.buffers[w].type, {w, c}, true}};
   p.constants.push_back({c, {DType::i32, {2}, std::make_shared<std::vector<std::byte>>(8, std::byte{9})}});
   return p;
 }
