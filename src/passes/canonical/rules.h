@@ -6,5 +6,6 @@ namespace tern {
 
 std::span<const Rule> scalar_forms();
 std::span<const Rule> movement_forms();
+std::span<const Rule> matrix_forms();
 
 }  // namespace tern
