@@ -1,47 +1,65 @@
-// What fuse makes and choose reads: groups of nodes, each one Problem.
+// What fuse makes and choose and memory read: groups of nodes, each one Problem. Plain data.
 #pragma once
 
+#include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "core/caps.h"
 #include "graph/op.h"
 #include "program/problem.h"
+#include "program/program.h"
 
 namespace tern::lowering {
 
-// One launch-to-be. values: for every operand of the Problem the stored graph value it is; its type there may be another shape
-// of the same elements.
+// One launch-to-be. values: for every operand of the Problem the stored graph value it is; its type there may be
+// another shape of the same elements.
 struct Group {
-  Problem problem;  // sizes unbounded, layouts unset
+  Problem problem;  // sizes unbounded; layouts unset until choose
   std::vector<Value> values;
   std::string label;
-  std::vector<uint32_t> after;  // groups that come first though no value says so (in-place states)
+  std::vector<uint32_t> after;  // groups that come first though no value says so (readers of what is overwritten)
+  DeviceId device = 0;
+  bool over = false;      // writes over what other groups wrote of the same value (pad): comes after them
+  bool prepared = false;  // depends on params only: runs when they change
+};
+
+// A value that has to lie in a port's buffer beside its own, or instead of having one.
+struct CopyOut {
+  Value from;
+  std::string name;
+  bool state = false;
+  // When the copy is made: a leaf that is overwritten in mid-run leaves before the first step; where its copy goes into
+  // a state whose own old value is still wanted, it waits in a temporary (`saved`).
+  bool early = false, saved = false;
 };
 
 struct Grouping {
   std::vector<Group> groups;  // in an order that respects values and `after`
   // Values that live in another value's buffer: results of in-place state updates.
   std::map<Value, Value> same_buffer;
-  // Copies at the end of a list: outputs and states that are plain leaves, contiguous views, or values named twice.
-  struct CopyOut {
-    Value from;
-    std::string name;
-    bool state;
-  };
   std::vector<CopyOut> copies;
   std::map<Value, std::string> outputs;  // stored values that are an output's own buffer
+
+  Value home(Value v) const {
+    for (auto it = same_buffer.find(v); it != same_buffer.end(); it = same_buffer.find(v)) v = it->second;
+    return v;
+  }
 };
 
-Result<Grouping> fuse(const Graph& graph, const Caps& caps);
+// Would some candidate take this Problem in every range? Layouts are unset.
+using Taken = std::function<bool(const Problem&)>;
 
-// ---- pieces that fuse is made of
+// ---- small shared pieces
 
 IndexMap dense_map(DimTable& dims, const Shape& shape);
-bool same_map(const DimTable& dims, const IndexMap& a, const IndexMap& b);
+// Of the same elements over axes of these extents; an axis of extent 1 has no stride.
+bool same_map(const DimTable& dims, const IndexMap& a, const IndexMap& b, const Shape& axes);
 Dim element_count(DimTable& dims, const Shape& shape);
+// Where a value comes from, seen from a Problem.
+Origin origin_of(const Graph& graph, Value v);
+std::string label_of(const Graph& graph, uint32_t node);
 
 // The attribute by name; the op's own list says where it stands.
 template <class T>
@@ -52,20 +70,5 @@ const T& attr(const Node& node, std::string_view name) {
   static const T kNone{};
   return kNone;
 }
-
-// How a node that is neither elementwise nor a view becomes a Problem. One row an op in anchors.cpp.
-struct AnchorOperand {
-  Value value;      // of the graph
-  TensorType type;  // as the Problem sees it: another shape of the same elements
-  Role role = Role::x;
-};
-struct Anchor {
-  Problem problem;                     // family, extent, desc, parts without outs; operands are made from below
-  std::vector<AnchorOperand> inputs;   // in operand order
-  std::vector<TensorType> outs;        // one per result of the node
-  bool in_place = false;               // result 0 is inputs[0]'s buffer, updated
-};
-using AnchorFn = Result<Anchor> (*)(const Graph& graph, DimTable& dims, uint32_t node);
-AnchorFn find_anchor(std::string_view op);
 
 }  // namespace tern::lowering

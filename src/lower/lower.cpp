@@ -2,25 +2,62 @@
 
 #include <algorithm>
 
-#include "lower/build.h"
+#include "lower/fuse/fuse.h"
+#include "lower/fuse/make/anchors.h"
+#include "lower/memory/build.h"
+#include "lower/partition.h"
+#include "lower/text.h"
 
 namespace tern {
 
 using namespace lowering;
 
-Result<Program> lower(const Graph& graph, std::span<const Candidate> candidates, const Caps& caps, const LowerOptions& options) {
-  std::vector<Bounds> ranges = options.ranges;
-  if (ranges.empty() || !ranges.back().empty()) ranges.push_back({});
-  TERN_TRY(Grouping grouping, fuse(graph, caps));
-  TERN_TRY(const Chosen chosen, choose(graph, grouping, candidates, caps, ranges, options.policy));
-  TERN_TRY(Program program, build_program(graph, grouping, chosen, caps, ranges));
-  // The checker shares no code with the planner and costs little; a wrong plan would be silent.
-  for (const RangeDef& range : program.ranges) {
+namespace {
+
+// The checker shares no code with the planner and costs little; a wrong plan would be silent.
+Status check_lists(const Program& program, const Caps& caps) {
+  const auto check = [&](uint32_t list, const Bounds& bounds) -> Status {
     std::vector<int64_t> top;
     for (const Symbol& s : program.dims->symbols()) top.push_back(s.max);
-    for (const Bound& b : range.when) top[b.symbol] = std::min(top[b.symbol], b.max);
-    TERN_TRY(const MemoryPlan plan, plan_memory(program, range.list, top, std::max(64u, caps.offset_alignment)));
-    TERN_OK(check_memory(program, range.list, plan, top));
+    for (const Bound& b : bounds) top[b.symbol] = std::min(top[b.symbol], b.max);
+    TERN_TRY(const MemoryPlan plan, plan_memory(program, list, top, std::max(64u, caps.offset_alignment)));
+    return check_memory(program, list, plan, top);
+  };
+  for (const RangeDef& range : program.ranges) TERN_OK(check(range.list, range.when));
+  if (program.prepare_list != kNone) TERN_OK(check(program.prepare_list, {}));
+  return ok();
+}
+
+Result<Program> lower_graph(const Graph& graph, std::span<const Candidate> candidates, const Caps& caps,
+                            const LowerOptions& options) {
+  std::vector<Bounds> ranges = options.ranges;
+  if (ranges.empty() || !ranges.back().empty()) ranges.push_back({});
+  Asker asker(*graph.dims, candidates, caps, ranges, options.policy);
+  const std::vector<DeviceId> device = partition(graph, caps);
+  TERN_TRY(Grouping grouping, fuse(graph, device, caps, [&](const Problem& p) { return asker.taken(p); }));
+  TERN_TRY(const Chosen chosen, choose(grouping, asker));
+  TERN_TRY(Program program, build_program(graph, grouping, chosen, caps, ranges));
+  TERN_OK(check_lists(program, caps));
+  return program;
+}
+
+}  // namespace
+
+Result<Program> lower(const Graph& graph, std::span<const Candidate> candidates, const Caps& caps,
+                      const LowerOptions& options) {
+  for (const Bounds& bounds : options.ranges) {
+    for (const Bound& b : bounds) {
+      if (b.symbol >= graph.dims->symbols().size() || b.min > b.max)
+        return make_error(Code::invalid, "a range names no symbol of the graph, or is empty");
+    }
+  }
+  if (options.taps.empty()) return lower_graph(graph, candidates, caps, options);
+  Graph tapped = graph.clone();
+  for (const auto& [name, value] : options.taps) TERN_OK(tapped.output(name, value));
+  TERN_TRY(Program program, lower_graph(tapped, candidates, caps, options));
+  for (IoDef& io : program.io.io) {
+    for (const auto& [name, value] : options.taps)
+      io.optional_read = io.optional_read || (io.kind == IoDef::Kind::output && io.name == name);
   }
   return program;
 }
@@ -33,30 +70,9 @@ OrRefuse<Bid> takes(const void* takes_ctx, const Graph& graph, Value value) {
   if (make == nullptr) return refuse("op " + std::string(node.op->name) + " has no kernel family");
   auto anchor = make(graph, *graph.dims, value.node);
   if (!anchor) return refuse(anchor.error().text);
-  Problem problem = std::move(anchor->problem);
+  Problem problem = standalone(graph, *anchor);
   problem.policy = ctx.policy;
-  for (size_t i = 0; i < anchor->inputs.size(); ++i) {
-    Operand o;
-    o.type = anchor->inputs[i].type;
-    o.role = anchor->inputs[i].role;
-    const OpDef* op = graph.node(anchor->inputs[i].value.node).op;
-    o.origin = op == &kParamOp || op == &kConstantOp ? Origin::param : op == &kStateOp ? Origin::state : Origin::temp;
-    o.access = anchor->in_place && i == 0 ? Access::update : Access::read;
-    problem.operands.push_back(o);
-  }
-  if (!anchor->in_place) {
-    for (const TensorType& type : anchor->outs) {
-      Output out;
-      out.operand = static_cast<uint16_t>(problem.operands.size());
-      problem.parts[0].outs.push_back(out);
-      Operand o;
-      o.type = type;
-      o.role = Role::out;
-      o.access = Access::write;
-      o.layout = {&kDense, {}};
-      problem.operands.push_back(o);
-    }
-  }
+  Asker::settle(problem);
   std::string why;
   for (const Candidate& c : ctx.candidates) {
     if (c.family != problem.family) continue;
@@ -68,11 +84,9 @@ OrRefuse<Bid> takes(const void* takes_ctx, const Graph& graph, Value value) {
 }
 
 Result<std::string> groups_text(const Graph& graph, const Caps& caps) {
-  TERN_TRY(const Grouping grouping, fuse(graph, caps));
-  std::string out;
-  for (const Group& group : grouping.groups) out += group.label + ": " + problem_text(group.problem, *graph.dims) + "\n";
-  for (const auto& copy : grouping.copies) out += "copy " + copy.name + (copy.state ? " (state)" : "") + "\n";
-  return out;
+  const std::vector<DeviceId> device = partition(graph, caps);
+  TERN_TRY(const Grouping grouping, fuse(graph, device, caps, [](const Problem&) { return true; }));
+  return grouping_text(graph, grouping);
 }
 
 }  // namespace tern

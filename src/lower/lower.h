@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/caps.h"
@@ -16,10 +17,14 @@ namespace tern {
 struct LowerOptions {
   std::vector<Bounds> ranges;  // tried in order; a last one without conditions is added where it is missing
   Policy policy;
+  // Inner values of the graph that leave under a name beside the outputs; a session may leave them unread.
+  std::vector<std::pair<std::string, Value>> taps;
 };
 
-// The graph has been through the passes. An error names the node and carries every candidate's refusal.
-Result<Program> lower(const Graph& graph, std::span<const Candidate> candidates, const Caps& caps, const LowerOptions& options);
+// The graph has been through the passes. An error names the node and carries every candidate's refusal. Not thread-safe
+// for graphs that share a DimTable: sizes are added to it.
+Result<Program> lower(const Graph& graph, std::span<const Candidate> candidates, const Caps& caps,
+                      const LowerOptions& options);
 
 // What passes ask: would some candidate take this node as a Problem of its own?
 struct TakesCtx {
@@ -29,7 +34,7 @@ struct TakesCtx {
 };
 OrRefuse<Bid> takes(const void* takes_ctx, const Graph& graph, Value value);
 
-// The grouping as text, for goldens: one line a group.
+// The grouping as text, for goldens: each group with its Problem, expressions and outputs. Every fusion is taken.
 Result<std::string> groups_text(const Graph& graph, const Caps& caps);
 
 }  // namespace tern
