@@ -47,6 +47,7 @@ Caps host_caps() {
   caps.lockstep = true;
   caps.subgroup = {1, 64, true};
   caps.dot4 = v3 || v4 ? Dot4::fast : Dot4::slow;
+  caps.dot4_code_bits = caps.isa.find("vnni") != std::string::npos ? 8 : 7;
   caps.fma = v3 || v4;
   return caps;
 }

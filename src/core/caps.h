@@ -26,6 +26,7 @@ struct Caps {
   uint32_t workgroup_bytes = 32 * 1024;
   SubgroupCaps subgroup;
   Dot4 dot4 = Dot4::none;
+  uint8_t dot4_code_bits = 7;   // codes that dot4 takes: 7, or 8 where the instruction multiplies u8 with s8 without saturating
   bool lockstep = false;        // a workgroup is one vector: barriers are free, workgroup memory is a stack array
   bool f16_storage = true;      // 16-bit loads and stores; else words are unpacked
   bool byte_storage = true;     // 8-bit loads and stores; else bytes come out of words and cannot be stored one by one

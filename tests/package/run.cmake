@@ -1,5 +1,5 @@
-# cmake -D BUILD= -D SOURCE= -D README= -D CXX= -P run.cmake: installs tern from BUILD, takes the first C++ example out of README,
-# builds it as a foreign project and runs it with the shared and with the static library.
+# cmake -D BUILD= -D SOURCE= -D README= -D CXX= -P run.cmake: installs tern from BUILD, takes the two C++ examples out of README, builds
+# them as a foreign project and runs the first with the shared and with the static library.
 set(work "${BUILD}/package")
 set(prefix "${work}/prefix")
 file(REMOVE_RECURSE "${work}")
@@ -12,22 +12,28 @@ function(run)
   set(out "${out}" PARENT_SCOPE)
 endfunction()
 
+set(ENV{XDG_CACHE_HOME} "${work}/cache")  # kernels are compiled here: the plug-in must be found where it was installed
 run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${prefix}")
 file(READ "${README}" text)
-string(REPLACE ";" "\\;" text "${text}")
-if(NOT text MATCHES "```cpp\n([^`]*)```")
-  message(FATAL_ERROR "${README} holds no C++ example")
+string(REPLACE ";" "<semicolon>" text "${text}")
+string(REGEX MATCHALL "```cpp\n[^`]*```" examples "${text}")
+list(LENGTH examples count)
+if(NOT count EQUAL 2)
+  message(FATAL_ERROR "${README} holds ${count} C++ examples; a graph and a language model are expected")
 endif()
-string(REPLACE "\\;" ";" example "${CMAKE_MATCH_1}")
-file(WRITE "${work}/example.cpp" "${example}")
+foreach(i 0 1)
+  list(GET examples ${i} example)
+  string(REGEX REPLACE "```(cpp\n)?" "" example "${example}")
+  string(REPLACE "<semicolon>" ";" example "${example}")
+  file(WRITE "${work}/example${i}.cpp" "${example}")
+endforeach()
 
-run("${CMAKE_COMMAND}" -G Ninja -S "${SOURCE}" -B "${work}/build" "-DEXAMPLE=${work}/example.cpp" "-DCMAKE_PREFIX_PATH=${prefix}"
-    "-DCMAKE_CXX_COMPILER=${CXX}")
+run("${CMAKE_COMMAND}" -G Ninja -S "${SOURCE}" -B "${work}/build" "-DEXAMPLES=${work}" "-DCMAKE_PREFIX_PATH=${prefix}"
+    "-DCMAKE_CXX_COMPILER=${CXX}" "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror")
 run("${CMAKE_COMMAND}" --build "${work}/build")
-foreach(program with_shared with_static)
+foreach(program graph_shared graph_static)
   run("${work}/build/${program}")
-  if(out STREQUAL "")
-    message(FATAL_ERROR "${program} printed nothing")
+  if(NOT out MATCHES "64 rows: 3")
+    message(FATAL_ERROR "${program} printed '${out}'")
   endif()
-  message("${program}: ${out}")
 endforeach()

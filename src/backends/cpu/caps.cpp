@@ -43,6 +43,7 @@ Caps detect_caps(const CpuOptions& options) {
   caps.workgroup_bytes = 64 * 1024;
   caps.subgroup = {static_cast<uint16_t>(1), static_cast<uint16_t>(64), true};
   caps.dot4 = v3 || v4 ? Dot4::fast : Dot4::slow;
+  caps.dot4_code_bits = caps.isa.find("vnni") != std::string::npos ? 8 : 7;
   caps.lockstep = true;
   caps.f16_storage = true;
   caps.fma = v3 || v4 || arm;

@@ -173,6 +173,7 @@ Result<std::unique_ptr<hal::Device>> open_mean(const MeanOptions& options) {
   caps.max_lanes = 64;
   caps.subgroup = {1, 1, false};
   caps.dot4 = Dot4::none;
+  caps.dot4_code_bits = 7;
   caps.lockstep = false;
   caps.workgroup_bytes = 16 * 1024;
   caps.f16_storage = false;

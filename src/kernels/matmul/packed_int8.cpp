@@ -90,6 +90,7 @@ class PartKernel {
     const Packed& f = weight.shape;
     const V record = tile_ * blocks_ + b, lane = lane0_ + kir::lane();
     const V words = record * static_cast<int>(f.record_words()), scales = record * static_cast<int>(f.record_scales());
+    const bool split = f.code_bits > l_.caps().dot4_code_bits;
     const int R = static_cast<int>(f.rows), fields = static_cast<int>(f.fields()), quads = static_cast<int>(f.group / 4);
     for (int sub = 0; sub < static_cast<int>(f.groups); ++sub) {
       const int first = sub * quads, end = first + quads;
@@ -106,7 +107,7 @@ class PartKernel {
         for (int u = 0; u < s_.vectors; ++u) {
           const V word = weight.words[words + (q / fields * R + u * kLanes) + lane];
           codes[static_cast<size_t>(u)] = packed_codes4(f, word, static_cast<uint32_t>(q % fields));
-          if (f.code_bits == 8) {  // dot4 takes codes below 128: the top bit goes a way of its own
+          if (split) {  // dot4 takes codes below 128: the top bit goes a way of its own
             tops[static_cast<size_t>(u)] = codes[static_cast<size_t>(u)] >> 7 & 0x01010101;
             codes[static_cast<size_t>(u)] = codes[static_cast<size_t>(u)] & 0x7f7f7f7f;
           }
@@ -116,7 +117,7 @@ class PartKernel {
           for (int u = 0; u < s_.vectors; ++u) {
             const auto i = static_cast<size_t>(t * s_.vectors + u);
             dots[i] = kir::dot4(dots[i], codes[static_cast<size_t>(u)], a);
-            if (f.code_bits == 8) highs[i] = kir::dot4(highs[i], tops[static_cast<size_t>(u)], a);
+            if (split) highs[i] = kir::dot4(highs[i], tops[static_cast<size_t>(u)], a);
           }
         }
       }
@@ -127,7 +128,7 @@ class PartKernel {
         for (int t = 0; t < s_.tokens; ++t) {
           const auto i = static_cast<size_t>(t * s_.vectors + u);
           const V act_scale = acts_.as(kir::f32)[base_[static_cast<size_t>(t)] + columns_k_ / 4 + b];
-          const V dot = f.code_bits == 8 ? dots[i] + (highs[i] << 7) : dots[i];
+          const V dot = split ? dots[i] + (highs[i] << 7) : dots[i];
           V sum = kir::fma(scale, kir::cast(kir::f32, dot) * act_scale, acc(w, t, u).get());
           if (f.has_min) sum = kir::fma(low, kir::cast(kir::f32, sums[static_cast<size_t>(t)]) * act_scale, sum);
           acc(w, t, u).set(sum);

@@ -1,9 +1,11 @@
 #include "llm/tokenizer/pretokenizer.h"
 
 #include <fmt/format.h>
+#include <utf8proc.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "base/utf8.h"
 
@@ -28,16 +30,17 @@ struct Family {
   std::array<const char*, 4> patterns;
   bool ignore_merges;
   bool adds_bos;
+  bool composes;  // NFC first, as these models' own tokenizers do
 };
 
 // Sources: the tokenizer.json files of the models (pre_tokenizer sections) and OpenAI's tiktoken; names as GGUF files
 // carry them. "default" is what files without a name were made with.
 constexpr Family kFamilies[] = {
-    {"default", {R"([\p{P}\$\+<=>\^~\|]+)", TERN_GPT2, R"(\p{N}+)", "[0-9][0-9][0-9]"}, false, false},
-    {"gpt-2 gpt2 phi-2 mpt olmo", {TERN_GPT2}, false, false},
-    {"smollm starcoder refact command-r", {R"(\p{N})", TERN_GPT2}, false, false},
-    {"llama-bpe llama3 llama-v3 llama-3 falcon3", {TERN_CL100K("\\p{N}{1,3}")}, true, true},
-    {"qwen2 qwen3 deepseek-r1-qwen stablelm2", {TERN_CL100K("\\p{N}")}, false, false},
+    {"default", {R"([\p{P}\$\+<=>\^~\|]+)", TERN_GPT2, R"(\p{N}+)", "[0-9][0-9][0-9]"}, false, false, false},
+    {"gpt-2 gpt2 phi-2 mpt olmo", {TERN_GPT2}, false, false, false},
+    {"smollm starcoder refact command-r", {R"(\p{N})", TERN_GPT2}, false, false, false},
+    {"llama-bpe llama3 llama-v3 llama-3 falcon3", {TERN_CL100K("\\p{N}{1,3}")}, true, true, false},
+    {"qwen2 qwen3 deepseek-r1-qwen stablelm2", {TERN_CL100K("\\p{N}")}, false, false, true},
 };
 
 bool has_name(std::string_view names, std::string_view name) {
@@ -173,6 +176,29 @@ Status Pretokenizer::split(std::string_view text, std::vector<std::string_view>&
     text.remove_prefix(bad);
   }
   return ok();
+}
+
+bool Pretokenizer::composes() const { return impl_->family->composes; }
+
+std::string Pretokenizer::composed(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t good = run_of(text, true);
+    utf8proc_uint8_t* mapped = nullptr;
+    const auto size =
+        utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(good),
+                     &mapped, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+    if (size >= 0)
+      out.append(reinterpret_cast<const char*>(mapped), static_cast<size_t>(size));
+    else
+      out += text.substr(0, good);
+    std::free(mapped);
+    text.remove_prefix(good);
+    const size_t bad = run_of(text, false);
+    out += text.substr(0, bad);
+    text.remove_prefix(bad);
+  }
+  return out;
 }
 
 bool Pretokenizer::ignore_merges() const { return impl_->family->ignore_merges; }

@@ -23,6 +23,10 @@ class Pretokenizer {
   // Appends the pieces of text, in order and without gaps. Runs of bytes that are not UTF-8 are pieces of their own.
   Status split(std::string_view text, std::vector<std::string_view>& pieces) const;
 
+  // Whether the family's text is composed (NFC) first; then composed() does that and leaves what is not UTF-8 as it is.
+  bool composes() const;
+  static std::string composed(std::string_view text);
+
   bool ignore_merges() const;  // a piece that is a token is that token, whatever the merges say
   bool adds_bos() const;       // where the file does not say
 

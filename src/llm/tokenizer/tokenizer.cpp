@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -74,6 +75,7 @@ struct Tokenizer::Impl {
     llm::BytePair::Scratch scratch;
     std::unordered_map<std::string_view, std::pair<uint32_t, uint32_t>> words;  // -> begin, count in ids
     std::vector<std::string_view> pieces;
+    std::deque<std::string> composed;  // words point into them
     std::vector<TokenId> ids;
   };
 
@@ -165,6 +167,8 @@ Status Tokenizer::Impl::text(std::string_view text, bool after_special, Job& job
     const bool space = add_space_prefix && after_special;
     return llm::encode_by_score(vocab, scores, space ? " " + std::string(text) : std::string(text), data.unk, job.ids);
   }
+  if (pre->composes() && std::ranges::any_of(text, [](char c) { return static_cast<uint8_t>(c) >= 0x80; }))
+    text = job.composed.emplace_back(llm::Pretokenizer::composed(text));
   job.pieces.clear();
   TERN_OK(pre->split(text, job.pieces));
   for (const std::string_view piece : job.pieces) TERN_OK(word(piece, job));

@@ -31,12 +31,14 @@ inline Caps cpu_caps() {
   caps.lockstep = true;
   caps.subgroup = {1, 64, true};
   caps.dot4 = v3 || v4 ? Dot4::fast : Dot4::slow;
+  caps.dot4_code_bits = caps.isa.find("vnni") != std::string::npos ? 8 : 7;
   caps.fma = v3 || v4;
   return caps;
 }
 inline Caps avx2_caps() {
   Caps caps = cpu_caps();
   caps.isa = "x86-64-v3";
+  caps.dot4_code_bits = 7;
   caps.lanes = 8;
   return caps;
 }

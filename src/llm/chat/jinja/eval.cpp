@@ -108,7 +108,7 @@ Value Interp::eval_dict(const Expr& node) {
   for (size_t i = 0; i + 1 < node.kids.size(); i += 2) {
     Value key = eval(*node.kids[i]);
     Value value = eval(*node.kids[i + 1]);
-    if (failed() || !work(weight(key) * (key.is_string() ? 1 : out.items.size() + 1))) return Value();
+    if (failed() || !work(weigh(key) * (key.is_string() ? 1 : out.items.size() + 1))) return Value();
     if (!hashable(key)) return fail(fmt::format("a {} cannot be a dict's key", type_name(key)));
     out.set(std::move(key), std::move(value));
   }
@@ -127,7 +127,7 @@ Value Interp::eval_concat(const Expr& node) {
   std::string out;
   for (const ExprPtr& kid : node.kids) {
     const Value value = eval(*kid);
-    if (failed() || !memory(weight(value))) return Value();
+    if (failed() || !memory(weigh(value))) return Value();
     out += to_text(value);
   }
   return text(std::move(out));
@@ -195,7 +195,7 @@ Value Interp::eval_filter(const Expr& node, const Value& self) {
   if (failed() || !eval_args(node, args)) return Value();
   if (node.filter == nullptr)
     return fail(fmt::format("there is no filter \"{}\"", printable(node.text, 60)), Code::unsupported);
-  return work(weight(self)) ? node.filter->run(*this, self, args) : Value();
+  return work(weigh(self)) ? node.filter->run(*this, self, args) : Value();
 }
 
 Value Interp::eval_test(const Expr& node) {
@@ -298,7 +298,7 @@ Value Interp::item(const Value& object, const Value& key) {
     return fail(fmt::format("\"{}\" is undefined", printable(what, 60)));
   }
   if (object.is(Kind::dict)) {
-    if (!work(key.is_string() ? 8 : weight(key) * (object.dict().items.size() + 1))) return Value();
+    if (!work(key.is_string() ? 8 : weigh(key) * (object.dict().items.size() + 1))) return Value();
     if (const Value* value = object.dict().find(key)) return *value;
   }
   if ((object.is(Kind::list) || object.is_string()) && key.is_integral()) {
@@ -359,7 +359,7 @@ Value Interp::apply_filter(const Value& name, const Value& self, Args& args) {
   const Filter* filter = name.is_string() ? find_filter(name.string()) : nullptr;
   if (filter == nullptr)
     return fail(fmt::format("there is no filter {}", printable(to_repr(name), 60)), Code::unsupported);
-  return work(16 + weight(self)) ? filter->run(*this, self, args) : Value();
+  return work(16 + weigh(self)) ? filter->run(*this, self, args) : Value();
 }
 
 bool Interp::apply_test(const Value& name, const Value& self, Args& args) {

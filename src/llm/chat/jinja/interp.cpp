@@ -133,7 +133,7 @@ Interp::Flow Interp::exec(const Stmt& stmt) {
       if (failed()) break;
       if (value.is_string())
         emit(value.string());
-      else if (work(weight(value)))
+      else if (work(weigh(value)))
         emit(to_text(value));
       break;
     }
@@ -160,7 +160,7 @@ Interp::Flow Interp::exec(const Stmt& stmt) {
     }
     case StmtKind::filter: {
       const Value value = eval_block_filter(*stmt.expr, text(captured(stmt.body)));
-      if (!failed() && work(weight(value))) emit(to_text(value));
+      if (!failed() && work(weigh(value))) emit(to_text(value));
       break;
     }
     case StmtKind::with: return exec_with(stmt);

@@ -56,6 +56,8 @@ class Interp {
   Value fail(std::string text, Code code = Code::invalid);
   bool work(uint64_t units);    // false: the budget is used up, and that is the error
   bool memory(uint64_t bytes);  // likewise
+  // What walking the value costs; where that is more than the whole budget, something above it.
+  uint64_t weigh(const Value& value) const { return weight(value, limits_.work); }
   Value text(std::string text);
   Value list(std::vector<Value> items, bool tuple = false);
   Value dict(Dict dict);

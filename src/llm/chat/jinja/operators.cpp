@@ -136,7 +136,7 @@ int Interp::order(const Value& a, const Value& b) {
   if (a.is(Kind::list) && b.is(Kind::list) && a.list().tuple == b.list().tuple) {
     const auto &x = a.list().items, &y = b.list().items;
     for (size_t i = 0; i < x.size() && i < y.size(); ++i)
-      if (!work(weight(x[i])) || !equal(x[i], y[i])) return failed() ? 0 : order(x[i], y[i]);
+      if (!work(weigh(x[i])) || !equal(x[i], y[i])) return failed() ? 0 : order(x[i], y[i]);
     return x.size() < y.size() ? -1 : x.size() > y.size() ? 1 : 0;
   }
   for (const Value* value : {&a, &b})
@@ -154,12 +154,12 @@ bool Interp::contains(const Value& container, const Value& part) {
       if (!part.is_string()) return fail(fmt::format("\"in\" a str wants a str, not {}", type_name(part))), false;
       return work(container.string().size()) && container.string().find(part.string()) != std::string::npos;
     case Kind::list:
-      if (!work(weight(part) + (weight(part) / 16 + 1) * container.list().items.size())) return false;
+      if (!work(weigh(part) + (weigh(part) / 16 + 1) * container.list().items.size())) return false;
       for (const Value& item : container.list().items)
         if (equal(item, part)) return true;
       return false;
     case Kind::dict:
-      if (!work(part.is_string() ? 8 : weight(part) * (container.dict().items.size() + 1))) return false;
+      if (!work(part.is_string() ? 8 : weigh(part) * (container.dict().items.size() + 1))) return false;
       return container.dict().find(part) != nullptr;
     default: return fail(fmt::format("\"in\" does not work on {}", type_name(container))), false;
   }
@@ -168,8 +168,8 @@ bool Interp::contains(const Value& container, const Value& part) {
 bool Interp::compare(Op op, const Value& a, const Value& b) {
   const bool nan = (a.is(Kind::real) && std::isnan(a.number())) || (b.is(Kind::real) && std::isnan(b.number()));
   switch (op) {
-    case Op::eq: return work(std::min(weight(a), weight(b))) && equal(a, b);
-    case Op::ne: return work(std::min(weight(a), weight(b))) && !equal(a, b);
+    case Op::eq: return work(std::min(weigh(a), weigh(b))) && equal(a, b);
+    case Op::ne: return work(std::min(weigh(a), weigh(b))) && !equal(a, b);
     case Op::lt: return order(a, b) < 0 && !failed();
     case Op::gt: return order(a, b) > 0 && !failed();
     case Op::le: return order(a, b) <= 0 && !failed() && !nan;

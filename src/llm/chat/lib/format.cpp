@@ -36,7 +36,7 @@ std::string padded(std::string text, const Spec& spec) {
 }
 
 Value one(Interp& in, const Spec& spec, const Value& value, std::string& out) {
-  if (!in.memory(weight(value) + static_cast<uint64_t>(spec.width))) return Value();
+  if (!in.memory(in.weigh(value) + static_cast<uint64_t>(spec.width))) return Value();
   if (spec.type == 's' || spec.type == 'r') {
     std::string text = spec.type == 's' ? to_text(value) : to_repr(value);
     if (spec.precision >= 0) text.resize(byte_of_code(text, spec.precision));

@@ -64,7 +64,7 @@ Value make_space(Interp& in, Args& args) {
 
 Value raise_exception(Interp& in, Args& args) {
   Value v[1];
-  if (!bind_args(in, "raise_exception", args, {"message"}, v) || !in.work(weight(v[0]))) return Value();
+  if (!bind_args(in, "raise_exception", args, {"message"}, v) || !in.work(in.weigh(v[0]))) return Value();
   return in.fail(fmt::format("the chat template refuses: {}", printable(to_text(v[0]), 400)));
 }
 

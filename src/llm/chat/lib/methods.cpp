@@ -32,7 +32,7 @@ Value dict_get(Interp& in, const Value& self, Args& args) {
   Value v[2];
   if (!bind_args(in, "get", args, {"", ""}, v)) return Value();
   if (args.positional.empty()) return in.fail("get wants a key");
-  if (!in.work(weight(v[0]) * (v[0].is_string() ? 1 : self.dict().items.size() + 1))) return Value();
+  if (!in.work(in.weigh(v[0]) * (v[0].is_string() ? 1 : self.dict().items.size() + 1))) return Value();
   const Value* value = self.dict().find(v[0]);
   if (value != nullptr) return *value;
   return args.positional.size() == 2 ? v[1] : Value::none();
@@ -42,7 +42,7 @@ Value copy(Interp&, const Value& self, Args&) { return self; }  // values never 
 Value list_count(Interp& in, const Value& self, Args& args) {
   Value v[1];
   if (!bind_args(in, "count", args, {""}, v) ||
-      !in.work((weight(v[0]) / 16 + 1) * self.list().items.size() + weight(v[0])))
+      !in.work((in.weigh(v[0]) / 16 + 1) * self.list().items.size() + in.weigh(v[0])))
     return Value();
   return Value(static_cast<int64_t>(std::count_if(self.list().items.begin(), self.list().items.end(),
                                                   [&](const Value& item) { return equal(item, v[0]); })));
@@ -50,7 +50,7 @@ Value list_count(Interp& in, const Value& self, Args& args) {
 Value list_index(Interp& in, const Value& self, Args& args) {
   Value v[1];
   if (!bind_args(in, "index", args, {""}, v) ||
-      !in.work((weight(v[0]) / 16 + 1) * self.list().items.size() + weight(v[0])))
+      !in.work((in.weigh(v[0]) / 16 + 1) * self.list().items.size() + in.weigh(v[0])))
     return Value();
   const auto& items = self.list().items;
   const auto it = std::find_if(items.begin(), items.end(), [&](const Value& item) { return equal(item, v[0]); });
@@ -65,7 +65,7 @@ Value loop_cycle(Interp& in, const Value& self, Args& args) {
 Value loop_changed(Interp& in, const Value& self, Args& args) {
   auto& last = self.loop()->last_changed;
   for (const Value& value : args.positional)
-    if (!in.work(weight(value))) return Value();
+    if (!in.work(in.weigh(value))) return Value();
   const bool same = last && last->size() == args.positional.size() &&
                     std::equal(last->begin(), last->end(), args.positional.begin(), equal);
   last = args.positional;

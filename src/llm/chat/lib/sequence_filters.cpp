@@ -171,7 +171,7 @@ Value unique(Interp& in, const Value& self, Args& args) {
   if (!bind_args(in, "unique", args, {"case_sensitive", "attribute"}, v) || !in.iterate(self, all)) return Value();
   for (const Value& item : all) {
     const Value key = folded(v[1].is_undefined() || v[1].is_none() ? item : path(in, item, v[1]), truthy(v[0]));
-    if (in.failed() || !in.work(weight(key) + keys.size() * 4)) return Value();
+    if (in.failed() || !in.work(in.weigh(key) + keys.size() * 4)) return Value();
     if (std::any_of(keys.begin(), keys.end(), [&](const Value& known) { return equal(known, key); })) continue;
     keys.push_back(key);
     out.push_back(item);

@@ -126,7 +126,7 @@ Value join(Interp& in, const Value& self, Args& args) {
   Value v[1];
   std::vector<Value> parts;
   if (!bind_args(in, "join", args, {""}, v) || !in.iterate(v[0], parts) ||
-      !in.memory(weight(v[0]) + parts.size() * self.string().size()))
+      !in.memory(in.weigh(v[0]) + parts.size() * self.string().size()))
     return Value();
   std::string out;
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -228,7 +228,7 @@ Value format(Interp& in, const Value& self, Args& args) {
                            : named != args.named.end()    ? &named->second
                                                           : nullptr;
       if (value == nullptr) return in.fail(fmt::format("format has no value for \"{}\"", printable(name, 40)));
-      if (!in.memory(weight(*value))) return Value();
+      if (!in.memory(in.weigh(*value))) return Value();
       out += to_text(*value);
       i = end;
     } else if (c == '}') {

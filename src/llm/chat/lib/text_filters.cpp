@@ -153,7 +153,7 @@ Value to_json(Interp& in, const Value& self, Args& args) {
     style.item_separator = to_text(v[2].list().items[0]);
     style.key_separator = to_text(v[2].list().items[1]);
   }
-  if (!in.memory(weight(self) * (style.indent > 0 ? static_cast<uint64_t>(style.indent) : 1))) return Value();
+  if (!in.memory(in.weigh(self) * (style.indent > 0 ? static_cast<uint64_t>(style.indent) : 1))) return Value();
   auto text = dump_json(self, style);
   return text ? in.text(std::move(*text)) : in.fail("tojson: " + text.error().text);
 }

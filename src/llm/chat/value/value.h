@@ -120,8 +120,7 @@ std::string_view type_name(const Value& value);
 std::string to_text(const Value& value);
 std::string to_repr(const Value& value);
 std::string real_text(double value);  // the shortest form that reads back, as Python prints it
-// What walking the value costs, in bytes, for budgets: shared parts count every time they are met. Stops counting at
-// `limit`, which is more than any budget.
-size_t weight(const Value& value, size_t limit = size_t{1} << 29);
+// What walking the value costs, in bytes: shared parts count every time they are met. Stops counting above `limit`.
+size_t weight(const Value& value, size_t limit);
 
 }  // namespace tern::jinja

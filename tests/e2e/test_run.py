@@ -1,0 +1,222 @@
+"""run, bench and explain on the tiny models, against the manifest's f64 figures."""
+import json
+import os
+import pty
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from program import BAD_INPUT, CASES, FINE, LATER, NO_RESOURCE, PROGRAM, SMALL, WRONG_USE, ProgramTest, call, mentions, path
+
+
+def ids_text(ids):
+    return ",".join(map(str, ids))
+
+
+class Run(ProgramTest):
+    def greedy(self, name, *args, ids=None, n=8, top=100000):
+        prompt = ids or CASES[name]["run"]["prompt_ids"]
+        return self.ok_json("run", path(name), "--prompt-ids", ids_text(prompt), "-n", n, "--temp", "0", "--ignore-eos", "--top-logits", top, *args)
+
+    def check(self, name, answer, tolerance):
+        expect = CASES[name]["run"]
+        self.assertEqual(answer["prompt_ids"], expect["prompt_ids"])
+        self.assertEqual(answer["ids"], expect["greedy"])
+        logits = dict(map(tuple, answer["top_logits"][0]))
+        worst = max(abs(logits[i] - want) for i, want in enumerate(expect["logits_first16"]))
+        self.assertLessEqual(worst, tolerance * expect["logits_std"], name)
+        for step in answer["top_logits"]:
+            self.assertEqual(step, sorted(step, key=lambda pair: (-pair[1], pair[0])))
+        self.assertEqual([step[0][0] for step in answer["top_logits"]], answer["ids"])
+
+    def test_manifest(self):
+        for name, case in CASES.items():
+            if case.get("run") and not LATER.search(name):
+                with self.subTest(name):
+                    self.check(name, self.greedy(name, "--precise"), case["run"]["tol_f32"])
+                    self.check(name, self.greedy(name), case["run"]["tol_int8"])
+                    self.check(name, self.greedy(name, "--device", "mean"), case["run"]["tol_int8"])
+            elif case["expect"] == "ok" and case["stage"] == "model" and not LATER.search(name):
+                with self.subTest(name):
+                    self.assertEqual(len(self.greedy(name, ids=[1, 43, 72], top=1)["ids"]), 8)
+
+    def test_faults_that_show_when_run(self):
+        for name, case in CASES.items():
+            if case["stage"] == "run":
+                with self.subTest(name):
+                    error = self.refused(BAD_INPUT, "run", path(name), "--prompt-ids", "1,43,72", "-n", 4, "--temp", 0, "--json")
+                    self.assertTrue(mentions(case, error), error)
+
+    def test_faults_of_templates(self):
+        for name, case in CASES.items():
+            if case["stage"] == "chat":
+                with self.subTest(name):
+                    error = self.refused(BAD_INPUT, "run", path(name), "--chat", "-p", "Hi", "-n", 2)
+                    self.assertTrue(mentions(case, error), error)
+                    self.ok("run", path(name), "-p", "Hi", "-n", 2)
+
+    def test_bad_models_write_nothing(self):
+        for name, case in CASES.items():
+            if case["stage"] == "model" and case["expect"] == "error":
+                with self.subTest(name):
+                    self.refused(BAD_INPUT, "run", path(name), "-p", "Hi", "-n", 2)
+
+    def test_shape_of_the_answer(self):
+        answer = self.greedy(SMALL, n=4, top=3)
+        self.assertEqual({"prompt_ids", "ids", "text", "top_logits", "stop", "timings"}, set(answer))
+        self.assertEqual(answer["stop"], "length")
+        self.assertEqual([len(step) for step in answer["top_logits"]], [3] * 4)
+        for key in ("load_s", "first_token_s", "prefill_s", "decode_s", "prefill_tokens_per_s", "decode_tokens_per_s"):
+            self.assertGreater(answer["timings"][key], 0, key)
+
+    def test_teacher_forcing(self):
+        free = self.greedy("model_ok_f16_untied.gguf", "--precise")
+        same = self.greedy("model_ok_f16_untied.gguf", "--precise", "--force-ids", ids_text(free["ids"]))
+        self.assertEqual(same["ids"], free["ids"])
+        # Another first id changes what is chosen after it, and not what is chosen before.
+        other = self.greedy("model_ok_f16_untied.gguf", "--precise", "--force-ids", "5")
+        self.assertEqual(other["ids"][0], free["ids"][0])
+        self.assertNotEqual(other["top_logits"][1], free["top_logits"][1])
+        again = self.greedy("model_ok_f16_untied.gguf", "--precise", n=1, ids=CASES["model_ok_f16_untied.gguf"]["run"]["prompt_ids"] + [5])
+        self.assertEqual(other["ids"][1], again["ids"][0])
+
+    def test_text_and_ids_agree(self):
+        expect = CASES[SMALL]
+        answer = self.ok_json("run", path(SMALL), "-p", expect["tokenize"]["text"], "-n", 4, "--temp", 0, "--ignore-eos")
+        self.assertEqual(answer["prompt_ids"], expect["tokenize"]["ids"])
+        self.assertEqual(answer["ids"], expect["run"]["greedy"][:4])
+        self.assertEqual(answer["top_logits"], [])
+        shown = self.ok("run", path(SMALL), "-p", expect["tokenize"]["text"], "-n", 4, "--temp", 0, "--ignore-eos")
+        self.assertEqual(shown.decode(), answer["text"] + "\n")
+
+    def test_sources(self):
+        same = ["-n", 3, "--temp", 0, "--json"]
+        by_option = json.loads(self.ok("run", path(SMALL), "-p", "Hello tern", *same))
+        by_pipe = json.loads(self.ok("run", path(SMALL), *same, stdin=b"Hello tern\n"))
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"Hello tern\n")
+            file.flush()
+            by_file = json.loads(self.ok("run", path(SMALL), "-f", file.name, *same))
+        for other in (by_pipe, by_file):
+            self.assertEqual((other["prompt_ids"], other["ids"], other["text"]), (by_option["prompt_ids"], by_option["ids"], by_option["text"]))
+
+    def test_sampling(self):
+        def text(*args):
+            return self.ok_json("run", path("model_ok_f16_untied.gguf"), "-p", "Hello", "-n", 24, "--ignore-eos", *args)["ids"]
+
+        hot = ["--temp", 5, "--top-k", 0, "--top-p", 1, "--min-p", 0]
+        self.assertEqual(text("--seed", 3, *hot), text("--seed", 3, *hot))
+        self.assertNotEqual(text("--seed", 3, *hot), text("--seed", 4, *hot))
+        greedy = text("--temp", 0)
+        self.assertEqual(text("--temp", 5, "--top-k", 1), greedy)
+        self.assertEqual(text("--temp", 5, "--min-p", 1), greedy)
+        self.assertEqual(text("--temp", 5, "--top-p", 1e-6), greedy)
+        for penalty in (["--repeat-penalty", 5], ["--frequency-penalty", 5], ["--presence-penalty", 5]):
+            self.assertNotEqual(text("--temp", 0, *penalty), greedy, penalty)
+
+    def test_threads_and_chunks_give_equal_text(self):
+        one = self.greedy(SMALL, "--threads", 1)
+        for threads in (2, 3):
+            other = self.greedy(SMALL, "--threads", threads)
+            self.assertEqual((one["ids"], one["top_logits"]), (other["ids"], other["top_logits"]))
+
+    def test_stop(self):
+        whole = self.ok_json("run", path(SMALL), "-p", "Hello tern", "-n", 8, "--temp", 0, "--ignore-eos")["text"]
+        cut = self.ok_json("run", path(SMALL), "-p", "Hello tern", "-n", 8, "--temp", 0, "--ignore-eos", "--stop", "nowhere", "--stop", whole[2:4])
+        self.assertEqual(cut["stop"], "stop_string")
+        self.assertEqual(cut["text"], whole[: whole.index(whole[2:4])])
+
+    def test_context(self):
+        answer = self.ok_json("run", path(SMALL), "--prompt-ids", ids_text([1] * 30), "-n", 64, "--ctx", 32, "--temp", 0, "--ignore-eos")
+        self.assertEqual(answer["stop"], "context_full")
+        self.refused(WRONG_USE, "run", path(SMALL), "--prompt-ids", ids_text([1] * 33), "--ctx", 32, says="--ctx")
+
+    def test_wrong_use(self):
+        model = path(SMALL)
+        for args in (
+            ["-p", "a", "--prompt-ids", "1"],
+            ["-p", "a", "-f", "b"],
+            ["--prompt-ids", "1", "--chat"],
+            ["-p", "a", "--system", "b"],
+            ["-p", "a", "--top-logits", "3"],
+            ["-p", "a", "--temp", "-1"],
+            ["-p", "a", "--temp", "nan"],
+            ["-p", "a", "--top-p", "0"],
+            ["-p", "a", "--stop", ""],
+            ["-p", "a", "-n", "0"],
+            ["--prompt-ids", "1,100"],
+            ["--prompt-ids", "1,-2"],
+            ["--prompt-ids", ""],
+            ["--prompt-ids", "1", "--force-ids", "100"],
+            ["--prompt-ids", "1", "--ctx", "1000000"],
+        ):
+            with self.subTest(args):
+                self.refused(WRONG_USE, "run", model, *args)
+        self.refused(BAD_INPUT, "run", model, "-f", "/there/is/no/such/file")
+        self.refused(BAD_INPUT, "run", "/there/is/no/such/model", "-p", "a")
+        self.refused(NO_RESOURCE, "run", model, "-p", "a", "--device", "abacus", says="abacus")
+
+    def test_statistics_on_a_terminal_only(self):
+        master, slave = pty.openpty()
+        done = subprocess.run([PROGRAM, "run", path(SMALL), "-p", "Hello tern", "-n", "4", "--temp", "0"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, timeout=120)
+        os.close(slave)
+        shown = os.read(master, 65536).decode(errors="replace")
+        os.close(master)
+        self.assertEqual(done.returncode, FINE)
+        self.assertRegex(shown, r"\d+ tokens read at")
+
+    def test_interrupt_ends_the_answer(self):
+        command = [PROGRAM, "run", path(SMALL), "-p", "Hello tern", "-n", "1000000", "--ctx", "100000", "--ignore-eos", "--temp", "0"]
+        context = self.ok_json("info", path(SMALL))["model"]["context"]
+        command[command.index("100000")] = str(context)
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        child.stdout.read(1)  # the answer has begun
+        child.send_signal(signal.SIGINT)
+        begin = time.monotonic()
+        out, error = child.communicate(timeout=30)
+        self.assertLess(time.monotonic() - begin, 10)
+        self.assertEqual((child.returncode, error), (FINE, b""))
+        self.assertTrue(out.endswith(b"\n"))
+
+
+class Bench(ProgramTest):
+    def test_figures(self):
+        figures = self.ok_json("bench", path(SMALL), "-p", 16, "-n", 8, "-t", 1, "-r", 2)
+        for key in ("prefill_tokens_per_s", "decode_tokens_per_s", "decode_roof_share", "read_bytes_per_s"):
+            self.assertGreater(figures[key], 0, key)
+        # The share is what its parts say.
+        share = figures["decode_bytes_per_token"] * figures["decode_tokens_per_s"] / figures["read_bytes_per_s"]
+        self.assertAlmostEqual(figures["decode_roof_share"], share, delta=1e-6 * share)
+        self.assertEqual(len(figures["decode_rounds"]), 2)
+
+    def test_use(self):
+        self.assertIsNone(self.ok_json("bench", path(SMALL), "-p", 0, "-n", 4, "-r", 1)["prefill_tokens_per_s"])
+        self.refused(WRONG_USE, "bench", path(SMALL), "-p", 0, "-n", 0)
+        self.refused(BAD_INPUT, "bench", path("model_block_count_3.gguf"))
+
+
+class Explain(ProgramTest):
+    def test_steps(self):
+        told = self.ok_json("explain", path(SMALL))
+        self.assertGreaterEqual(len(told["ranges"]), 2)
+        for part in told["ranges"]:
+            self.assertGreater(part["phases"], 0)
+            for step in part["steps"]:
+                self.assertTrue(step["kernel"])
+                self.assertLess(step["phase"], part["phases"])
+        self.assertTrue(any(step["refusals"] for part in told["ranges"] for step in part["steps"]))
+        self.assertGreater(told["memory"]["state"], 0)
+
+    def test_use(self):
+        one = self.ok_json("explain", path(SMALL), "--range", 0, "--program")
+        self.assertEqual([part["index"] for part in one["ranges"]], [0])
+        self.assertTrue(one["program"])
+        self.assertIn(b"range 0", self.ok("explain", path(SMALL)))
+        self.refused(WRONG_USE, "explain", path(SMALL), "--range", 99)
+        self.refused(BAD_INPUT, "explain", path("model_arch_unknown.gguf"), says="llamma")
+
+
+if __name__ == "__main__":
+    unittest.main()

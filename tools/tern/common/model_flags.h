@@ -1,0 +1,33 @@
+// The options that every verb shares which opens a model for running.
+#pragma once
+
+#include <string>
+
+#include "tern/llm.h"
+#include "tools/tern/common/verb.h"
+
+namespace tern::tool {
+
+struct ModelFlags {
+  std::string path, device = "cpu";
+  unsigned threads = 0;
+  uint32_t context = 0;
+  bool precise = false;
+};
+void add_model_flags(CLI::App& app, ModelFlags& flags);
+
+// Refuses a device that this machine lacks before anything else is done: Code::device_lost, so that it is told from a
+// missing file.
+Status check_device(const std::string& spec);
+
+// Opens with a progress line. `least_context`: what the verb itself needs where --ctx is not given.
+Result<LanguageModel> open_model(const ModelFlags& flags, uint32_t least_context = 0);
+
+// The file and what is checked without its weights.
+struct InspectedModel {
+  std::unique_ptr<ModelFile> file;
+  LlmInfo info;
+};
+Result<InspectedModel> inspect_model(const std::string& path);
+
+}  // namespace tern::tool

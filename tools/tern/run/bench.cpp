@@ -1,0 +1,208 @@
+// tern bench: prefill and decode of a model, and how close decode comes to the speed at which this machine reads
+// memory.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/cpu.h"
+#include "base/measure/bandwidth.h"
+#include "tools/tern/common/json.h"
+#include "tools/tern/common/model_flags.h"
+#include "tools/tern/common/report.h"
+
+namespace tern::tool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct BenchFlags {
+  ModelFlags model;
+  uint32_t prompt = 512, decode = 128, repeats = 5;
+  bool json = false;
+};
+
+// Weights that one decode step reads, as the file stores them: all but the rows of an embedding table that is a table
+// only.
+double weight_bytes_per_token(const ModelFile& file) {
+  const std::vector<ListedTensor> tensors = file.list_tensors();
+  const bool untied =
+      std::any_of(tensors.begin(), tensors.end(), [](const ListedTensor& t) { return t.name == "output.weight"; });
+  double bytes = 0;
+  for (const ListedTensor& t : tensors) {
+    if (untied && t.name == "token_embd.weight" && !t.shape.empty() && t.shape[0] > 0) {
+      bytes += static_cast<double>(t.bytes) / static_cast<double>(t.shape[0]);
+    } else {
+      bytes += static_cast<double>(t.bytes);
+    }
+  }
+  return bytes;
+}
+
+// Keys and values read by a step, on average over a sequence that grows from one token to `tokens`.
+double kv_bytes_per_token(const LlmInfo& info, uint32_t tokens, bool precise) {
+  return 2.0 * info.layers * info.kv_heads * info.head_size * (precise ? 4 : 2) * (tokens + 1) / 2.0;
+}
+
+// Ids spread over the vocabulary, the same in every run.
+std::vector<TokenId> some_ids(uint32_t count, uint32_t vocabulary) {
+  std::vector<TokenId> ids;
+  uint32_t state = 1;
+  for (uint32_t i = 0; i < count; ++i) {
+    state = state * 1664525u + 1013904223u;
+    ids.push_back(static_cast<TokenId>((state >> 8) % vocabulary));
+  }
+  return ids;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  return n == 0 ? 0 : n % 2 != 0 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+SequenceStep greedy_step(std::span<const TokenId> tokens, bool sample) {
+  SequenceStep step;
+  step.tokens = tokens;
+  step.sample = sample;
+  step.sampling.temperature = 0;
+  return step;
+}
+
+// Tokens a second over a whole prompt, in chunks.
+Result<double> prefill_once(LanguageModel& model, std::span<const TokenId> ids) {
+  TERN_OK(model.truncate(0, 0));
+  const auto start = Clock::now();
+  for (size_t at = 0; at < ids.size();) {
+    const size_t n = std::min<size_t>(ids.size() - at, model.chunk());
+    const SequenceStep step = greedy_step(ids.subspan(at, n), at + n == ids.size());
+    TERN_OK(model.step(std::span(&step, 1)));
+    at += n;
+  }
+  return static_cast<double>(ids.size()) / std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Tokens a second from an empty sequence on, one a step.
+Result<double> decode_once(LanguageModel& model, uint32_t tokens) {
+  TERN_OK(model.truncate(0, 0));
+  TokenId next = some_ids(1, model.info().vocabulary)[0];
+  const auto start = Clock::now();
+  for (uint32_t i = 0; i < tokens; ++i) {
+    const SequenceStep step = greedy_step(std::span(&next, 1), true);
+    TERN_TRY(const std::vector<StepResult> result, model.step(std::span(&step, 1)));
+    next = result[0].id;
+  }
+  return tokens / std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+struct Figures {
+  std::vector<double> prefill, decode;
+  double roof = 0;        // bytes a second
+  double step_bytes = 0;  // weights and KV read by a decode step
+  unsigned threads = 0;
+
+  double share() const { return roof > 0 ? median(decode) * step_bytes / roof : 0; }
+};
+
+Result<Figures> measure(LanguageModel& model, const BenchFlags& flags) {
+  Figures figures;
+  figures.threads = flags.model.threads != 0 ? flags.model.threads : allowed_cores();
+  ReadBandwidth roof(figures.threads);
+  const std::vector<TokenId> ids = some_ids(flags.prompt, model.info().vocabulary);
+  ProgressLine progress("measuring");
+  // The round before the first warms caches and clocks and does not count. The roof is read in every round, between the
+  // others: on a shared machine all three see the same weather.
+  for (uint32_t round = 0; round <= flags.repeats; ++round) {
+    progress.update(round, flags.repeats + 1);
+    double prefill = 0, decode = 0;
+    if (flags.prompt > 0) {
+      TERN_TRY(prefill, prefill_once(model, ids));
+    }
+    if (flags.decode > 0) {
+      TERN_TRY(decode, decode_once(model, round == 0 ? std::min(flags.decode, 8u) : flags.decode));
+    }
+    figures.roof = std::max(figures.roof, roof.best(2));
+    if (round == 0) continue;
+    if (flags.prompt > 0) figures.prefill.push_back(prefill);
+    if (flags.decode > 0) figures.decode.push_back(decode);
+  }
+  return figures;
+}
+
+void print_figures(const Figures& f, const BenchFlags& flags) {
+  const auto row = [](const char* name, uint32_t n, const std::vector<double>& values) {
+    if (values.empty()) return;
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    std::printf("%-8s %5u  %10.1f tokens/s  (%.1f .. %.1f)\n", name, n, median(values), *low, *high);
+  };
+  std::printf("%u threads, %u rounds, medians\n", f.threads, flags.repeats);
+  row("prefill", flags.prompt, f.prefill);
+  row("decode", flags.decode, f.decode);
+  if (!f.decode.empty()) {
+    std::printf(
+        "decode reads %s a token: %.0f %% of the memory roof (%.1f GB/s, read by as many threads in the same run)\n",
+        human_bytes(f.step_bytes).c_str(), 100 * f.share(), f.roof / 1e9);
+  }
+}
+
+Json figures_json(const Figures& f, const BenchFlags& flags) {
+  Json json = {{"prompt_tokens", flags.prompt}, {"decode_tokens", flags.decode},   {"repeats", flags.repeats},
+               {"threads", f.threads},          {"prefill_tokens_per_s", nullptr}, {"decode_tokens_per_s", nullptr},
+               {"decode_roof_share", nullptr}};
+  if (!f.prefill.empty()) json["prefill_tokens_per_s"] = median(f.prefill);
+  if (!f.decode.empty()) {
+    json["decode_tokens_per_s"] = median(f.decode);
+    json["decode_roof_share"] = f.share();
+  }
+  json["decode_bytes_per_token"] = f.step_bytes;
+  json["read_bytes_per_s"] = f.roof;
+  json["prefill_rounds"] = f.prefill;
+  json["decode_rounds"] = f.decode;
+  return json;
+}
+
+int bench(const BenchFlags& flags) {
+  if (flags.prompt == 0 && flags.decode == 0) return wrong_use("-p 0 -n 0 leaves nothing to measure");
+  const uint32_t need = std::max({flags.prompt, flags.decode, 1u});
+  if (flags.model.context != 0 && flags.model.context < need)
+    return wrong_use("--ctx is smaller than what -p and -n ask for");
+  auto model = open_model(flags.model, need);
+  if (!model) return fail(model.error());
+  auto figures = measure(*model, flags);
+  if (!figures) return fail(figures.error());
+  const auto file = open_model_file(flags.model.path);
+  if (!file) return fail(file.error());
+  figures->step_bytes =
+      weight_bytes_per_token(**file) + kv_bytes_per_token(model->info(), flags.decode, flags.model.precise);
+  if (flags.json) {
+    print_json(figures_json(*figures, flags));
+  } else {
+    print_figures(*figures, flags);
+  }
+  return kFine;
+}
+
+}  // namespace
+
+Action add_bench(CLI::App& app) {
+  auto flags = std::make_shared<BenchFlags>();
+  add_model_flags(app, flags->model);
+  app.add_option("-p,--prompt", flags->prompt, "Tokens of the prompt; 0: no prefill")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1u << 24));
+  app.add_option("-n,--tokens", flags->decode, "Tokens to generate; 0: no decode")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1u << 24));
+  app.add_option("-r,--repeats", flags->repeats, "Rounds; the medians are told")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 10000u));
+  app.add_flag("--json", flags->json, "One JSON object");
+  app.footer(
+      "Prefill and decode both start from an empty sequence.\n\n"
+      "Examples:\n  tern bench model.gguf\n  tern bench model.gguf -p 512 -n 128 -t 2 -r 5 --json");
+  return [flags] { return bench(*flags); };
+}
+
+}  // namespace tern::tool
