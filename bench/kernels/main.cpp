@@ -169,6 +169,32 @@ void norm(Table& t, int64_t rows, int64_t n, bool blocks) {
   });
 }
 
+// Decode or prefill of one sequence at SmolLM2-135M's shape: 9 heads, 3 of keys, 64 wide, pages of 16.
+void attention(Table& t, int64_t tokens, int64_t keys) {
+  const std::string name = "attention f16 " + std::to_string(tokens) + " tokens, " + std::to_string(keys) + " keys";
+  if (!t.wants(name)) return;
+  Instance i;
+  i.p.family = Family::attention;
+  AttentionDesc d;
+  d.heads = 9, d.kv_heads = 3, d.head_size = d.value_size = 64, d.page = 16, d.scale = 0.125;
+  i.p.desc = d;
+  i.p.extent = {tokens, 1};
+  const int64_t pages = keys / 16;
+  i.add(Role::q, {DType::f32, {tokens, 9, 64}});
+  i.add(Role::k, {DType::f16, {keys, 3, 64}}, Access::read, Origin::state);
+  i.add(Role::v, {DType::f16, {keys, 3, 64}}, Access::read, Origin::state);
+  const auto start = i.add(Role::row_start, {DType::i32, {2}}), length = i.add(Role::kv_length, {DType::i32, {1}}), table = i.add(Role::pages, {DType::i32, {1, pages}}),
+             position = i.add(Role::position, {DType::i32, {tokens}});
+  const auto y = i.add(Role::out, {DType::f32, {tokens, 9, 64}}, Access::write);
+  i.output(y);
+  i.prepare("attention");
+  i.data<int32_t>(start)[0] = 0, i.data<int32_t>(start)[1] = static_cast<int32_t>(tokens), i.data<int32_t>(length)[0] = static_cast<int32_t>(keys);
+  for (int64_t p = 0; p < pages; ++p) i.data<int32_t>(table)[p] = static_cast<int32_t>(pages - 1 - p);
+  double pairs = 0;
+  for (int64_t q = 0; q < tokens; ++q) i.data<int32_t>(position)[q] = static_cast<int32_t>(keys - tokens + q), pairs += static_cast<double>(keys - tokens + q + 1);
+  t.add(name, "flop", pairs * 9 * 64 * 4, i, {});
+}
+
 int run(int argc, char** argv) {
   Options o;
   for (int i = 1; i < argc; ++i) {
@@ -201,6 +227,9 @@ int run(int argc, char** argv) {
   region(t, 1 << 14, false);
   norm(t, 512, 576, false);
   norm(t, 512, 576, true);
+  attention(t, 1, 512);
+  attention(t, 1, 4096);
+  attention(t, 256, 512);
   t.finish();
   return 0;
 }

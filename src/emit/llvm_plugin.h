@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define TERN_LLVM_PLUGIN_VERSION 1u
-#define TERN_LLVM_CODEGEN_REVISION 2u
+#define TERN_LLVM_CODEGEN_REVISION 3u
 #define TERN_LLVM_PLUGIN_SYMBOL "tern_llvm_plugin_table"
 #define TERN_LLVM_ENTRY "kernel"
 

@@ -156,8 +156,17 @@ llvm::Value* Codegen::gather(const Place& p, llvm::Value* index) {
     return b_.CreateTrunc(b_.CreateLShr(w, by), shaped(p.element, index->getType()));
   }
   llvm::Type* t = shaped(p.element, index->getType());
-  llvm::Value* wide = b_.CreateZExt(index, shaped(b_.getInt64Ty(), index->getType()));
-  llvm::Value* pointers = b_.CreateInBoundsGEP(p.element, p.pointer, wide);
+  llvm::Value* pointers = nullptr;
+  if (isa_.fast_gather) {
+    // The instruction takes signed 32-bit offsets: from 2^31 elements behind the start they reach every index.
+    constexpr uint32_t kMiddle = 1u << 31;
+    llvm::Value* middle = b_.CreateGEP(p.element, p.pointer, b_.getInt64(kMiddle));
+    llvm::Value* offset = b_.CreateAdd(index, llvm::ConstantInt::get(index->getType(), kMiddle));
+    pointers = b_.CreateGEP(p.element, middle, b_.CreateSExt(offset, shaped(b_.getInt64Ty(), index->getType())));
+  } else {
+    llvm::Value* wide = b_.CreateZExt(index, shaped(b_.getInt64Ty(), index->getType()));
+    pointers = b_.CreateInBoundsGEP(p.element, p.pointer, wide);
+  }
   if (!isa_.fast_gather) {  // one by one
     const uint32_t count = llvm::cast<llvm::FixedVectorType>(t)->getNumElements();
     if (!mask_) {

@@ -1,0 +1,196 @@
+// Attention against a plain f64 loop; rows against each other byte by byte, whatever the chunk they come in.
+#include "unit/kernels/harness.h"
+
+namespace tern::test {
+
+namespace {
+
+struct Config {
+  uint32_t heads = 6, kv_heads = 2, head_size = 32, value_size = 32, page = 8;
+  bool causal = true;
+  uint32_t window = 0;
+  double soft_cap = 0;
+  int mask = 0;  // 1: floats [T, C], 2: bools [T, H, C]
+  bool sinks = false;
+  DType kv = DType::f16;
+};
+
+// Sequences of a step: how many of its last tokens are queries now, and its keys in all.
+struct Sequence {
+  int64_t queries, keys;
+};
+
+struct World {
+  Config c;
+  int64_t slots = 0, pages_each = 0;
+  std::vector<float> k, v;
+  std::vector<int32_t> pages;  // by sequence
+};
+
+World make_world(const Config& c, int64_t sequences, int64_t most_keys) {
+  World w{c, 0, (most_keys + c.page - 1) / c.page, {}, {}, {}};
+  w.slots = (sequences * w.pages_each + 3) * c.page;
+  Random r(71);
+  w.k = r.reals(static_cast<size_t>(w.slots * c.kv_heads * c.head_size));
+  w.v = r.reals(static_cast<size_t>(w.slots * c.kv_heads * c.value_size));
+  if (c.kv == DType::f16) {
+    for (float& x : w.k) x = f16_to_f32(f32_to_f16(x));
+    for (float& x : w.v) x = f16_to_f32(f32_to_f16(x));
+  }
+  std::vector<int32_t> all;
+  for (int32_t i = 0; i < static_cast<int32_t>(sequences * w.pages_each + 3); ++i) all.push_back(i);
+  for (size_t i = all.size(); i-- > 1;) std::swap(all[i], all[r.below(static_cast<uint32_t>(i + 1))]);
+  w.pages.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(sequences * w.pages_each));
+  return w;
+}
+
+// q of the token at position p of sequence s is the same in every step.
+float query(int64_t s, int64_t p, size_t i) {
+  Random r(static_cast<uint64_t>(s * 10007 + p * 131 + static_cast<int64_t>(i)) + 5);
+  r.next();
+  return r.real() * 3;
+}
+float bias(int64_t p, int64_t h, int64_t key) { return static_cast<float>((p * 7 + h * 3 + key) % 5) * 0.3f; }
+bool shown(int64_t p, int64_t h, int64_t key) { return (p + h + key) % 3 != 0; }
+
+std::vector<float> run_attention(const Place& place, const World& w, const std::vector<Sequence>& step, int64_t most_tokens) {
+  const Config& c = w.c;
+  Case k;
+  int64_t tokens = 0;
+  for (const Sequence& s : step) tokens += s.queries;
+  const Dim t = k.symbol("T", 1, most_tokens, tokens), s = k.symbol("S", 1, 8, static_cast<int64_t>(step.size()));
+  k.p.family = Family::attention;
+  k.p.extent = {t, s};
+  AttentionDesc d;
+  d.heads = c.heads, d.kv_heads = c.kv_heads, d.head_size = c.head_size, d.value_size = c.value_size, d.page = c.page;
+  d.scale = 0.2, d.causal = c.causal, d.window = c.window, d.soft_cap = c.soft_cap;
+  k.p.desc = d;
+  const int64_t columns = 200;
+  const auto q = k.add(Role::q, {DType::f32, {t, c.heads, c.head_size}}), kk = k.add(Role::k, {c.kv, {w.slots, c.kv_heads, c.head_size}}, Access::read, Origin::state),
+             vv = k.add(Role::v, {c.kv, {w.slots, c.kv_heads, c.value_size}}, Access::read, Origin::state), rs = k.add(Role::row_start, {DType::i32, {k.dims.add(s, 1)}}),
+             kl = k.add(Role::kv_length, {DType::i32, {s}}), pg = k.add(Role::pages, {DType::i32, {s, w.pages_each}}), po = k.add(Role::position, {DType::i32, {t}});
+  const auto mask = c.mask == 1 ? k.add(Role::mask, {DType::f32, {t, columns}}) : c.mask == 2 ? k.add(Role::mask, {DType::boolean, {t, c.heads, columns}}) : uint16_t{0};
+  const auto sinks = c.sinks ? k.add(Role::sinks, {DType::f32, {c.heads}}) : uint16_t{0};
+  const auto out = k.add(Role::out, {DType::f32, {t, c.heads, c.value_size}}, Access::write);
+  k.output(out);
+  Bid bid;
+  EXPECT_TRUE(k.choose("attention", place.caps, &bid)) << k.error;
+  if (testing::Test::HasNonfatalFailure()) return {};
+  std::vector<float> qs;
+  std::vector<int32_t> starts = {0}, lengths, positions, table;
+  std::vector<float> biases;
+  std::vector<uint8_t> flags;
+  for (size_t i = 0; i < step.size(); ++i) {
+    for (int64_t j = 0; j < step[i].queries; ++j) {
+      const int64_t p = step[i].keys - step[i].queries + j;
+      positions.push_back(static_cast<int32_t>(p));
+      for (size_t e = 0; e < c.heads * c.head_size; ++e) qs.push_back(query(static_cast<int64_t>(i), p, e));
+      for (int64_t key = 0; key < columns; ++key) biases.push_back(bias(p, 0, key));
+      for (int64_t h = 0; h < c.heads; ++h) {
+        for (int64_t key = 0; key < columns; ++key) flags.push_back(shown(p, h, key));
+      }
+    }
+    starts.push_back(starts.back() + static_cast<int32_t>(step[i].queries));
+    lengths.push_back(static_cast<int32_t>(step[i].keys));
+    table.insert(table.end(), w.pages.begin() + static_cast<std::ptrdiff_t>(static_cast<int64_t>(i) * w.pages_each),
+                 w.pages.begin() + static_cast<std::ptrdiff_t>((static_cast<int64_t>(i) + 1) * w.pages_each));
+  }
+  auto state = [&](uint16_t operand, const std::vector<float>& x) {
+    if (c.kv == DType::f32) return k.set(operand, x);
+    std::vector<uint16_t> h;
+    for (float e : x) h.push_back(f32_to_f16(e));
+    k.set(operand, h);
+  };
+  k.set(q, qs), state(kk, w.k), state(vv, w.v), k.set(rs, starts), k.set(kl, lengths), k.set(pg, table), k.set(po, positions);
+  if (c.mask == 1) k.set(mask, biases);
+  if (c.mask == 2) k.set(mask, flags);
+  if (c.sinks) {
+    std::vector<float> sink;
+    for (uint32_t h = 0; h < c.heads; ++h) sink.push_back(0.1f * static_cast<float>(h));
+    k.set(sinks, sink);
+  }
+  k.run("attention", place.caps, bid, place.interpret);
+  return k.get<float>(out);
+}
+
+std::vector<double> expected(const World& w, int64_t s, int64_t p, int64_t keys, int64_t h) {
+  const Config& c = w.c;
+  std::vector<double> out(c.value_size, 0.0), score;
+  std::vector<int64_t> slot;
+  const int64_t kv = h / (c.heads / c.kv_heads);
+  for (int64_t j = 0; j < keys; ++j) {
+    if ((c.causal && j > p) || (c.window && p - j >= c.window) || (c.mask == 2 && !shown(p, h, j))) continue;
+    const int64_t at = int64_t{w.pages[static_cast<size_t>(s * w.pages_each + j / c.page)]} * c.page + j % c.page;
+    double x = 0;
+    for (int64_t e = 0; e < c.head_size; ++e) {
+      x += static_cast<double>(query(s, p, static_cast<size_t>(h * c.head_size + e))) * static_cast<double>(w.k[static_cast<size_t>((at * c.kv_heads + kv) * c.head_size + e)]);
+    }
+    x *= 0.2;
+    if (c.soft_cap > 0) x = std::tanh(x / c.soft_cap) * c.soft_cap;
+    if (c.mask == 1) x += static_cast<double>(bias(p, 0, j));
+    score.push_back(x), slot.push_back(at);
+  }
+  double most = c.sinks ? 0.1 * static_cast<double>(h) : -1e300;
+  for (double x : score) most = std::max(most, x);
+  double total = c.sinks ? std::exp(0.1 * static_cast<double>(h) - most) : 0;
+  for (double& x : score) total += x = std::exp(x - most);
+  for (size_t j = 0; j < score.size(); ++j) {
+    for (int64_t e = 0; e < c.value_size; ++e) out[static_cast<size_t>(e)] += score[j] / total * static_cast<double>(w.v[static_cast<size_t>((slot[j] * c.kv_heads + kv) * c.value_size + e)]);
+  }
+  return out;
+}
+
+void check(const Place& place, const Config& c, const std::vector<Sequence>& step) {
+  const World w = make_world(c, static_cast<int64_t>(step.size()), 160);
+  const auto y = run_attention(place, w, step, 32);
+  if (testing::Test::HasFatalFailure() || testing::Test::HasNonfatalFailure()) return;
+  size_t at = 0;
+  for (size_t s = 0; s < step.size(); ++s) {
+    for (int64_t j = 0; j < step[s].queries; ++j) {
+      for (int64_t h = 0; h < c.heads; ++h) {
+        for (const double want : expected(w, static_cast<int64_t>(s), step[s].keys - step[s].queries + j, step[s].keys, h)) {
+          ASSERT_NEAR(y[at], want, 2e-5) << "sequence " << s << " query " << j << " head " << h;
+          ++at;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST(Attention, MatchesF64) {
+  const std::vector<Sequence> mixed = {{1, 77}, {5, 5}, {3, 130}, {1, 1}};
+  for (const Place& place : places()) {
+    SCOPED_TRACE(place.name);
+    check(place, {}, mixed);
+    check(place, {.kv = DType::f32}, mixed);
+    check(place, {.heads = 9, .kv_heads = 3, .head_size = 64, .value_size = 64, .page = 16}, {{4, 100}});
+    check(place, {.heads = 4, .kv_heads = 4, .head_size = 20, .value_size = 12, .page = 1}, mixed);
+    check(place, {.causal = false}, mixed);
+    check(place, {.window = 20}, mixed);
+    check(place, {.soft_cap = 2}, {{2, 70}});
+    Place roomy = place;  // the mean device's 8 bindings are all taken without mask and sinks
+    roomy.caps.max_bindings = 10;
+    check(roomy, {.mask = 1}, {{2, 70}});
+    check(roomy, {.mask = 2, .sinks = true}, {{2, 70}, {1, 9}});
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(Attention, RowsDoNotDependOnChunks) {
+  for (const Place& place : places()) {
+    SCOPED_TRACE(place.name);
+    const Config c{.heads = 9, .kv_heads = 3, .head_size = 64, .value_size = 64};
+    const World w = make_world(c, 2, 160);
+    const auto all = run_attention(place, w, {{13, 113}, {2, 90}}, 64);
+    const size_t row = c.heads * c.value_size;
+    for (int64_t j : {0, 5, 12}) {
+      const auto one = run_attention(place, w, {{1, 101 + j}}, 1);
+      if (HasFatalFailure()) return;
+      ASSERT_EQ(std::memcmp(one.data(), all.data() + static_cast<size_t>(j) * row, row * 4), 0) << "query " << j;
+    }
+  }
+}
+
+}  // namespace tern::test
