@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <mutex>
 #include <thread>
 
@@ -53,6 +54,32 @@ struct Piece {
   int64_t row, rows;
   uint64_t first_byte, bytes;
 };
+
+// Whether 16- or 32-bit floats hold a NaN: all bits of the exponent and some of the fraction.
+template <class Bits>
+bool has_nan(std::span<const std::byte> data, Bits exponent) {
+  constexpr Bits kMagnitude = static_cast<Bits>(~Bits{0}) >> 1;
+  bool found = false;
+  for (size_t i = 0; i + sizeof(Bits) <= data.size(); i += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, data.data() + i, sizeof bits);
+    found |= static_cast<Bits>(bits & kMagnitude) > exponent;
+  }
+  return found;
+}
+
+// A NaN in a weight would vanish where activations are quantised, and the answer would be fluent and wrong.
+Status check_floats(const Piece& piece, const Planes& planes) {
+  const TensorType& type = piece.info->type;
+  if (type.format != nullptr) return ok();  // layouts look at the scales of blocks
+  if (piece.first_byte + piece.bytes > planes.p[0].size()) return ok();
+  const auto data = planes.p[0].subspan(piece.first_byte, piece.bytes);
+  const bool bad = type.dtype == DType::f32    ? has_nan<uint32_t>(data, 0x7f800000u)
+                   : type.dtype == DType::f16  ? has_nan<uint16_t>(data, 0x7c00)
+                   : type.dtype == DType::bf16 ? has_nan<uint16_t>(data, 0x7f80)
+                                               : false;
+  return bad ? Status(make_error(Code::malformed, "a value is not a number (NaN)")) : ok();
+}
 
 // Rows of one piece: a multiple of every layout's window unit.
 int64_t piece_rows(const Program& program, const IoDef& io, int64_t rows, uint64_t row_bytes) {
@@ -201,8 +228,12 @@ Status Params::load(const WeightSource& source, const Progress& progress) {
       const Piece& piece = pieces[i];
       Status status = [&]() -> Status {
         TERN_TRY(const Planes planes, source.planes(*piece.info));
+        TERN_OK(check_floats(piece, planes));
         return impl_->pack_rows(*piece.io, planes, piece.row, piece.rows);
       }();
+      if (!status && status.error().code == Code::malformed) {
+        status = make_error(Code::malformed, "the tensor '" + piece.info->name + "' cannot be used: " + status.error().text, piece.info->where);
+      }
       source.drop(*piece.info, piece.first_byte, piece.bytes);
       const std::lock_guard lock(mutex);
       if (!status && !failed.exchange(true)) first_failure = std::move(status);

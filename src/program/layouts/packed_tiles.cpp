@@ -116,6 +116,13 @@ void put_row(const Format& f, const Geometry& g, const Row& row, int64_t lane, s
   }
 }
 
+// Quantised activations would hide such a value: integers know no NaN, and the answer would be fluent and wrong.
+bool all_finite(const std::vector<float>& values) {
+  float zero = 0;
+  for (const float v : values) zero += v * 0.f;
+  return zero == 0.f;
+}
+
 Status pack(const TensorType& type, const Planes& planes, Tile tile, int64_t row, int64_t rows, std::byte* out) {
   const auto geo = geometry(type, tile);
   if (!geo) return make_error(Code::invalid, geo.why());
@@ -134,6 +141,9 @@ Status pack(const TensorType& type, const Planes& planes, Tile tile, int64_t row
     if (end - first < g.rows_per_tile) std::memset(to, 0, static_cast<size_t>(g.tile_bytes));
     for (int64_t lane = 0; lane < std::min(g.rows_per_tile, end - first); ++lane) {
       split_row(f, planes, first + lane, blocks, one);
+      if (!all_finite(one.scales) || (g.has_min && !all_finite(one.mins))) {
+        return make_error(Code::malformed, "row " + std::to_string(first + lane) + " has a block whose scale is not finite (NaN or inf)");
+      }
       put_row(f, g, one, lane, to);
     }
   }
