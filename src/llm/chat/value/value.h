@@ -32,8 +32,16 @@ class Value {
   };
 
   Value() : v_(Undefined{nullptr}) {}
-  static Value undefined(const std::string& name) { return Value(Storage(Undefined{&name})); }
-  static Value none() { return Value(Storage(std::monostate{})); }
+  static Value undefined(const std::string& name) {
+    Value value;
+    value.v_.emplace<Undefined>(Undefined{&name});
+    return value;
+  }
+  static Value none() {
+    Value value;
+    value.v_.emplace<std::monostate>();
+    return value;
+  }
   Value(bool v) : v_(v) {}
   Value(int64_t v) : v_(v) {}
   Value(double v) : v_(v) {}
@@ -71,7 +79,6 @@ class Value {
   using Storage = std::variant<Undefined, std::monostate, bool, int64_t, double, std::shared_ptr<const std::string>,
                                std::shared_ptr<const List>, std::shared_ptr<const Dict>,
                                std::shared_ptr<const Function>, Namespace*, Loop*>;
-  explicit Value(Storage v) : v_(std::move(v)) {}
   Storage v_;
 };
 
