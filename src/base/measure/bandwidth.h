@@ -19,16 +19,16 @@ class ReadBandwidth {
   ReadBandwidth& operator=(const ReadBandwidth&) = delete;
   ~ReadBandwidth();
 
-  // One pass of all threads over the whole buffer, in bytes a second, from the first thread's start to the last one's
-  // end.
+  // One pass of all threads over the next stretch of about 64 MiB, in bytes a second, from the first thread's start to
+  // the last one's end.
   double once();
   // The best of several passes: the roof is what the machine can do, and a pass that was disturbed says nothing of it.
-  double best(unsigned passes = 5);
+  double best(unsigned passes = 16);
   uint64_t bytes() const { return words_ * sizeof(uint64_t); }
 
  private:
   unsigned threads_;
-  size_t words_ = 0;
+  size_t words_ = 0, next_ = 0;
   uint64_t* data_ = nullptr;
 };
 

@@ -123,7 +123,7 @@ Result<Figures> measure(LanguageModel& model, const BenchFlags& flags) {
     if (flags.decode > 0) {
       TERN_TRY(decode, decode_once(model, round == 0 ? std::min(flags.decode, 8u) : flags.decode));
     }
-    figures.roof = std::max(figures.roof, roof.best(2));
+    figures.roof = std::max(figures.roof, roof.best());
     if (round == 0) continue;
     if (flags.prompt > 0) figures.prefill.push_back(prefill);
     if (flags.decode > 0) figures.decode.push_back(decode);
