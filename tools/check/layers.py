@@ -82,7 +82,7 @@ def check_foreign(target, relative):
     foreign = "/" in target and not target.startswith("tern/")
     if where.startswith("include/") and (foreign or ("/" not in target and target.endswith(".h") and target not in ("stddef.h", "stdint.h"))):
         return f"a public header includes <{target}>; it may name standard headers only"
-    if relative.suffix == ".h" and target.startswith(HEAVY):
+    if relative.suffix == ".h" and target.startswith(HEAVY) and not target.endswith("_fwd.hpp"):
         return f"<{target}> in a header is compiled everywhere; include it in a .cpp"
     return None
 
