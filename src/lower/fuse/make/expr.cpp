@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "core/scalar.h"
 
 namespace tern::lowering {
 namespace {
@@ -48,13 +49,44 @@ bool is_scalar_constant(const Node& node) {
 }
 bool is_generator(const Node& node) { return node.op->name == "iota" || node.op->name == "dim"; }
 
+// What casts were looked through for, and loads of it, go; the result is the last instruction afterwards.
+void ExprBuilder::drop_unused(Expr& out) {
+  auto& code = out.code.code;
+  std::vector<bool> used(code.size());
+  used[out.result] = true;
+  for (size_t n = code.size(); n-- > 0;) {
+    if (!used[n] || code[n].kind != ScalarExpr::Kind::op) continue;
+    const uint16_t from[] = {code[n].a, code[n].b, code[n].c};
+    for (int a = 0; a < scalar_row(code[n].op).arity; ++a) used[from[a]] = true;
+  }
+  std::vector<uint16_t> at(code.size());
+  size_t kept = 0;
+  for (size_t n = 0; n < code.size(); ++n) {
+    if (!used[n]) continue;
+    ScalarExpr::Ins i = code[n];
+    if (i.kind == ScalarExpr::Kind::op) {
+      const int arity = scalar_row(i.op).arity;
+      i.a = at[i.a];
+      if (arity > 1) i.b = at[i.b];
+      if (arity > 2) i.c = at[i.c];
+    }
+    at[n] = static_cast<uint16_t>(kept);
+    code[kept++] = i;
+  }
+  code.resize(kept);
+  out.result = at[out.result];
+}
+
 bool ExprBuilder::build(Value root, bool expand, Expr& out, std::optional<Value>& must_store) {
   out = {};
   out_ = &out;
   done_.clear();
   must_store_.reset();
   const auto result = emit(root, {}, expand);
-  if (result) out.result = *result;
+  if (result) {
+    out.result = *result;
+    drop_unused(out);
+  }
   must_store = must_store_;
   return result.has_value();
 }
@@ -179,7 +211,15 @@ std::optional<uint16_t> ExprBuilder::operands(const Node& node, const Chain& cha
     if (!r) return std::nullopt;
     in[i] = *r;
   }
-  return push({ScalarExpr::Kind::op, static_cast<ScalarOp>(node.op->scalar), node.out[0].dtype, in[0], in[1], in[2]});
+  const auto op = static_cast<ScalarOp>(node.op->scalar);
+  if (op == ScalarOp::cast) {
+    // Sizes are i64 in graphs; where they were widened from i32, what becomes of them need not know i64.
+    const ScalarExpr::Ins from = out_->code.code[in[0]];
+    const bool widened = from.kind == ScalarExpr::Kind::op && from.op == ScalarOp::cast && from.type == DType::i64;
+    if (widened && out_->code.code[from.a].type == DType::i32) in[0] = from.a;
+    if (out_->code.code[in[0]].type == node.out[0].dtype) return in[0];
+  }
+  return push({ScalarExpr::Kind::op, op, node.out[0].dtype, in[0], in[1], in[2]});
 }
 
 std::optional<uint16_t> ExprBuilder::emit(Value v, const Chain& chain, bool expand) {

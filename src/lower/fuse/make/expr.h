@@ -44,6 +44,7 @@ class ExprBuilder {
   std::optional<uint16_t> operands(const Node& node, const Chain& chain);
   std::optional<uint16_t> affine(const Node& node, Value v, const Chain& chain);
   std::optional<IndexMap> through(IndexMap map, TensorType type, const Chain& chain);
+  static void drop_unused(Expr& out);
   uint16_t push(ScalarExpr::Ins ins);
   uint16_t constant(DType type, double f, int64_t i);
   uint16_t size(Dim d, DType type);
