@@ -242,8 +242,9 @@ class Chooser {
     for (const Offer& o : first_[g]->range[r].offers) {
       if (!told.insert(o.candidate->name).second) continue;
       const bool other = o.bid.numerics != tags_[g];
-      pick.refusals.emplace_back(o.candidate->name, other ? "gives other numbers than what all ranges share"
-                                                          : "not the cheapest over all uses");
+      pick.refusals.emplace_back(o.candidate->name,
+                                 other ? "its numbers differ from the chosen ones, which are cheaper over all ranges"
+                                       : "not the cheapest over all uses");
     }
     return pick;
   }
