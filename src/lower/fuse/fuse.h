@@ -72,7 +72,8 @@ Operand operand_of(const FuseState& s, Value v, TensorType type, Role role, Acce
 uint16_t read_operand(Group& group, Value v, const Operand& operand);
 void drop(FuseState& s, const std::vector<bool>& gone);
 
-// Which groups read and write a value, and what depends on what.
+// Which groups read and write a value, and what depends on what. A store counts as coming after those who read what it
+// starts from, where they can: no fusion may take the chance away to do it in place.
 class Uses {
  public:
   explicit Uses(const FuseState& s);
@@ -80,6 +81,10 @@ class Uses {
   const std::vector<uint32_t>& writers(Value v) const { return find(writers_, v); }
   // Does group `to` need something that `from` makes, directly or through others?
   bool depends(uint32_t to, uint32_t from) const { return (reach_[to][from / 64] >> (from % 64)) & 1; }
+  // Does something else come after `from` and before `to`? Then they cannot be one launch.
+  bool between(uint32_t from, uint32_t to) const;
+  // From now on `after` comes after `before`, which must not need it.
+  void order(uint32_t before, uint32_t after);
   // a and b became one launch: what depends on one depends on both. Readers and writers keep their old numbers.
   void join(uint32_t a, uint32_t b);
 

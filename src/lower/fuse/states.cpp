@@ -161,6 +161,7 @@ class States {
         if (group.values[i] == next) group.problem.operands[i].origin = Origin::state;
       }
       writes_over_.push_back({writers[0], state});
+      for (const uint32_t r : u_.readers(state)) u_.order(r, writers[0]);
     }
   }
 
@@ -201,7 +202,7 @@ class States {
 
   FuseState& s_;
   Grouping& out_;
-  const Uses u_;
+  Uses u_;
   std::map<std::string, Value> state_;
   std::set<Value> overwritten_;  // states whose buffer changes in mid-run
   std::vector<Store> stores_;

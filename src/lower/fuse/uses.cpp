@@ -50,6 +50,28 @@ Uses::Uses(const FuseState& s) : reach_(s.groups.size(), std::vector<uint64_t>((
       }
     }
   }
+  for (uint32_t g = 0; g < count; ++g) {
+    if (s.groups[g].problem.family != Family::store || s.groups[g].values.empty()) continue;
+    for (const uint32_t r : readers(s.groups[g].values[0])) {
+      if (r != g && !depends(r, g) && !depends(g, r)) order(r, g);
+    }
+  }
+}
+
+bool Uses::between(uint32_t from, uint32_t to) const {
+  for (uint32_t g = 0; g < reach_.size(); ++g) {
+    if (g != from && g != to && depends(to, g) && depends(g, from)) return true;
+  }
+  return false;
+}
+
+void Uses::order(uint32_t before, uint32_t after) {
+  std::vector<uint64_t> more = reach_[before];
+  more[before / 64] |= uint64_t{1} << (before % 64);
+  for (uint32_t g = 0; g < reach_.size(); ++g) {
+    if (g != after && !depends(g, after)) continue;
+    for (size_t word = 0; word < more.size(); ++word) reach_[g][word] |= more[word];
+  }
 }
 
 void Uses::join(uint32_t a, uint32_t b) {

@@ -85,22 +85,10 @@ bool Merge::choose(size_t lead) {
   return acyclic();
 }
 
-// What the region reads besides must not need what the feeds make, and the feeds must not need each other.
+// Nothing else stands between the feeds and the region, and the feeds do not need each other.
 bool Merge::acyclic() const {
-  const Group& r = s.groups[region];
-  const auto fed = [&](uint32_t g) {
-    return std::any_of(feeds.begin(), feeds.end(), [&](const Feed& f) { return f.group == g; });
-  };
-  for (size_t i = 0; i < r.values.size(); ++i) {
-    if (r.problem.operands[i].access != Access::read) continue;
-    for (const uint32_t w : u.writers(r.values[i])) {
-      if (fed(w)) continue;
-      for (const Feed& f : feeds) {
-        if (u.depends(w, f.group)) return false;
-      }
-    }
-  }
   for (const Feed& a : feeds) {
+    if (u.between(a.group, region)) return false;
     for (const Feed& b : feeds) {
       if (a.group != b.group && u.depends(a.group, b.group)) return false;
     }

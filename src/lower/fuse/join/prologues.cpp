@@ -46,12 +46,25 @@ std::optional<Group> absorb(FuseState& s, const Group& store, const Group& regio
   return merged;
 }
 
+// Older forms of what the store updates: read while it is written, they would be half new.
+bool reads_own_state(const FuseState& s, const Uses& u, const Group& store, const Group& region) {
+  Value v = store.values[0];
+  for (bool more = true; more;) {
+    if (std::find(region.values.begin(), region.values.end(), v) != region.values.end()) return true;
+    const auto& writers = u.writers(v);
+    more = writers.size() == 1 && s.groups[writers[0]].problem.family == Family::store;
+    if (more) v = s.groups[writers[0]].values[0];
+  }
+  return false;
+}
+
 }  // namespace
 
 void absorb_prologues(FuseState& s) {
   std::vector<bool> gone(s.groups.size());
-  const Uses u(s);
-  for (Group& g : s.groups) {
+  Uses u(s);
+  for (uint32_t at = 0; at < s.groups.size(); ++at) {
+    Group& g = s.groups[at];
     const auto source = std::find_if(std::begin(kSources), std::end(kSources),
                                      [&](const Source& f) { return f.family == g.problem.family; });
     if (source == std::end(kSources) || !g.problem.prologue.empty()) continue;
@@ -65,9 +78,14 @@ void absorb_prologues(FuseState& s) {
     if (!same_map(s.dims, region.problem.parts[0].outs[0].map, dense_map(s.dims, region.problem.extent),
                   region.problem.extent))
       continue;
+    // It may be an operand of the epilogue, too.
+    if (std::count(g.values.begin(), g.values.end(), x) != 1) continue;
+    if (g.problem.family == Family::store && reads_own_state(s, u, g, region)) continue;
+    if (u.between(writers[0], at)) continue;
     auto merged = absorb(s, g, region, *source);
     if (!merged) continue;
     gone[writers[0]] = true;
+    u.join(at, writers[0]);
     g = std::move(*merged);
   }
   drop(s, gone);

@@ -17,7 +17,8 @@ class Pair {
   std::optional<Group> merge() {
     const Group &a = s_.groups[a_], &b = s_.groups[b_];
     if (a.problem.extent != b.problem.extent || a.device != b.device || a.over || b.over) return std::nullopt;
-    if (u_.depends(a_, b_) || !direct_only()) return std::nullopt;
+    // What b reads of a, it reads of a itself and not of something made from it.
+    if (u_.depends(a_, b_) || u_.between(a_, b_)) return std::nullopt;
     out_ = a;
     shared_ = 0;
     if (!append(b)) return std::nullopt;
@@ -29,17 +30,6 @@ class Pair {
   }
 
  private:
-  // What b reads of a, it reads of a itself and not of something made from it.
-  bool direct_only() const {
-    const Group& b = s_.groups[b_];
-    for (size_t i = 0; i < b.values.size(); ++i) {
-      if (b.problem.operands[i].access != Access::read) continue;
-      for (const uint32_t w : u_.writers(b.values[i])) {
-        if (w != a_ && u_.depends(w, a_)) return false;
-      }
-    }
-    return true;
-  }
   // The output of a that is exactly what the load of b reads.
   std::optional<uint16_t> made_by_a(Value v, const IndexMap& map, bool& writes) const {
     writes = false;
