@@ -195,6 +195,25 @@ void attention(Table& t, int64_t tokens, int64_t keys) {
   t.add(name, "flop", pairs * 9 * 64 * 4, i, {});
 }
 
+void sample(Table& t, int64_t vocabulary, bool greedy) {
+  const std::string name = std::string("sample ") + (greedy ? "greedy " : "top-k top-p ") + std::to_string(vocabulary);
+  if (!t.wants(name)) return;
+  Instance i;
+  i.p.family = Family::sample;
+  i.p.desc = SampleDesc{};
+  i.p.extent = {1, vocabulary, 64};
+  const auto x = i.add(Role::x, {DType::f32, {1, vocabulary}}), s = i.add(Role::settings, {DType::f32, {1, 8}}), h = i.add(Role::history, {DType::i32, {1, 64}});
+  i.add(Role::seeds, {DType::u32, {1, 4}});
+  const auto y = i.add(Role::out, {DType::i32, {1}}, Access::write);
+  i.output(y);
+  i.prepare("sample");
+  for (int64_t k = 0; k < vocabulary; ++k) i.data<float>(x)[k] = static_cast<float>((k * 7919) % 10007) * 0.001f;
+  for (int k = 0; k < 64; ++k) i.data<int32_t>(h)[k] = -1;
+  const float settings[8] = {greedy ? 0.f : 0.8f, 40, 0.95f, 0, 1, 0, 0, 0};
+  std::copy(settings, settings + 8, i.data<float>(s));
+  t.add(name, "read", 4.0 * static_cast<double>(vocabulary), i, {});
+}
+
 int run(int argc, char** argv) {
   Options o;
   for (int i = 1; i < argc; ++i) {
@@ -230,6 +249,8 @@ int run(int argc, char** argv) {
   attention(t, 1, 512);
   attention(t, 1, 4096);
   attention(t, 256, 512);
+  sample(t, 49152, true);
+  sample(t, 49152, false);
   t.finish();
   return 0;
 }

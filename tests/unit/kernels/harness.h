@@ -107,6 +107,22 @@ inline const Candidate& candidate(std::string_view name) {
   return kernel_candidates()[0];
 }
 
+// Machine code of a kernel, compiled once a process: tests ask for the same kernels over and over.
+inline kir::CpuEntry entry_of(const KernelDef& def, const Caps& caps) {
+  static std::map<std::pair<Hash, std::string>, std::unique_ptr<cpu::LoadedObject>> all;
+  auto& slot = all[{def.hash, caps.isa}];
+  if (!slot) {
+    auto object = compiler().compile(def.code, cpu_target(caps.isa));
+    EXPECT_TRUE(object.ok()) << object.error().message();
+    if (!object) return nullptr;
+    auto loaded = cpu::load_object(*object);
+    EXPECT_TRUE(loaded.ok()) << loaded.error().message();
+    if (!loaded) return nullptr;
+    slot = std::move(*loaded);
+  }
+  return reinterpret_cast<kir::CpuEntry>(*slot->symbol("kernel"));
+}
+
 // A Problem under construction with the memory of its operands.
 struct Case {
   DimTable dims;
@@ -193,18 +209,15 @@ struct Case {
       const uint32_t groups = static_cast<uint32_t>(value(launch.groups));
       auto kernel = kir::deserialize(def.code);
       ASSERT_TRUE(kernel.ok()) << kernel.error().message();
-      const Status legal = kir::verify(*kernel, caps);
+      const Status legal = kir::verify(*kernel, caps, {.strict = !caps.lockstep});
       ASSERT_TRUE(legal.ok()) << legal.error().message();
       if (interpret) {
         const Status ran = kir::interpret(*kernel, buffers, scalars, 0, groups);
         ASSERT_TRUE(ran.ok()) << ran.error().message() << "\n" << kir::print(*kernel);
         continue;
       }
-      auto object = compiler().compile(def.code, cpu_target(caps.isa));
-      ASSERT_TRUE(object.ok()) << object.error().message() << "\n" << kir::print(*kernel);
-      auto loaded = cpu::load_object(*object);
-      ASSERT_TRUE(loaded.ok()) << loaded.error().message();
-      const auto entry = reinterpret_cast<kir::CpuEntry>(*(*loaded)->symbol("kernel"));
+      const kir::CpuEntry entry = entry_of(def, caps);
+      ASSERT_NE(entry, nullptr) << kir::print(*kernel);
       for (int i = 0; i < split; ++i) {
         const uint32_t first = static_cast<uint32_t>(uint64_t{groups} * static_cast<uint64_t>(i) / static_cast<uint64_t>(split));
         const uint32_t last = static_cast<uint32_t>(uint64_t{groups} * static_cast<uint64_t>(i + 1) / static_cast<uint64_t>(split));
