@@ -39,9 +39,12 @@ Caps host_caps() {
   __builtin_cpu_init();
   Caps caps;
   caps.device = "cpu";
-  const bool v4 = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  const bool v4 =
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
   const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  caps.isa = v4 ? __builtin_cpu_supports("avx512vnni") ? "x86-64-v4+avx512vnni" : "x86-64-v4" : v3 ? "x86-64-v3" : "x86-64-v2";
+  caps.isa = v4   ? __builtin_cpu_supports("avx512vnni") ? "x86-64-v4+avx512vnni" : "x86-64-v4"
+             : v3 ? "x86-64-v3"
+                  : "x86-64-v2";
   caps.lanes = v4 ? 16 : v3 ? 8 : 4;
   caps.max_lanes = 64;
   caps.lockstep = true;
@@ -70,8 +73,12 @@ kir::CpuEntry compile(const std::vector<std::byte>& kir) {
 class Ctx final : public BuildCtx {
  public:
   Ctx(Asked a, Instance& i) : BuildCtx(a), i_(i) {}
-  Use whole(uint16_t operand) override { return {{operand, Dim(0), Dim(static_cast<int64_t>(i_.memory_[operand].bytes))}, i_.p.operands[operand].access}; }
-  Use window(uint16_t operand, Dim offset, Dim bytes) override { return {{operand, offset, bytes}, i_.p.operands[operand].access}; }
+  Use whole(uint16_t operand) override {
+    return {{operand, Dim(0), Dim(static_cast<int64_t>(i_.memory_[operand].bytes))}, i_.p.operands[operand].access};
+  }
+  Use window(uint16_t operand, Dim offset, Dim bytes) override {
+    return {{operand, offset, bytes}, i_.p.operands[operand].access};
+  }
   Use scratch(Dim bytes) override {
     i_.scratch_.make(static_cast<uint64_t>(*bytes.constant()));
     return {{static_cast<BufferId>(i_.p.operands.size()), Dim(0), bytes}, Access::update};
@@ -170,7 +177,8 @@ kir::CpuEntry chains(bool ints, int count) {
   Buffer x = buffer("x", u32), y = buffer("y", ints ? i32 : f32, write);
   const V n = dim("n"), a = x[lane()];
   std::vector<Var> acc;
-  for (int i = 0; i < count; ++i) acc.push_back(ints ? var(i32, cast(i32, lane()) + i) : var(f32, cast(f32, lane()) + static_cast<float>(i)));
+  for (int i = 0; i < count; ++i)
+    acc.push_back(ints ? var(i32, cast(i32, lane()) + i) : var(f32, cast(f32, lane()) + static_cast<float>(i)));
   For(0, n, [&](V) {
     for (int k = 0; k < 4; ++k) {
       for (Var& v : acc) v.set(ints ? dot4(v.get(), a & 0x7f7f7f7f, a) : fma(v.get(), bitcast(f32, a), 1.f));

@@ -39,12 +39,16 @@ class Instance {
 
   Instance() { p.parts.resize(1); }
   uint16_t add(Role role, TensorType type, Access access = Access::read, Origin origin = Origin::temp);
-  void output(uint16_t operand, uint16_t result = 0) { p.parts[0].outs.push_back({operand, result, Output::Kind::map, {}}); }
+  void output(uint16_t operand, uint16_t result = 0) {
+    p.parts[0].outs.push_back({operand, result, Output::Kind::map, {}});
+  }
   // Chooses the first bid, allocates every operand with harmless noise, builds and compiles.
   void prepare(std::string_view candidate);
   void run() const;
   template <class T>
-  T* data(uint16_t operand) { return reinterpret_cast<T*>(memory_[operand].data); }
+  T* data(uint16_t operand) {
+    return reinterpret_cast<T*>(memory_[operand].data);
+  }
   uint64_t bytes(uint16_t operand) const { return memory_[operand].bytes; }
 
  private:

@@ -1,5 +1,5 @@
-// bench_kernels [--json] [--only text] [--assembly]: every kernel's time beside its roof, measured in the same run, and beside a plain loop that
-// does the same work (its slow twin).
+// bench_kernels [--json] [--only text] [--assembly]: every kernel's time beside its roof, measured in the same run, and
+// beside a plain loop that does the same work (its slow twin).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -26,14 +26,18 @@ class Table {
   Table(const Roofs& roofs, const Options& o) : roofs_(roofs), o_(o) {}
   bool wants(const std::string& name) const { return o_.only.empty() || name.find(o_.only) != std::string::npos; }
   // work: bytes or operations of one run. twin: null where there is none.
-  void add(const std::string& name, const std::string& bound, double work, Instance& i, const std::function<void()>& twin) {
+  void add(const std::string& name, const std::string& bound, double work, Instance& i,
+           const std::function<void()>& twin) {
     std::vector<std::function<void()>> f = {[&] { i.run(); }};
     if (twin) f.push_back(twin);
     const auto t = medians(f);
-    Row r{name, bound, t[0], twin ? t[1] : 0, work, bound == "read" ? roofs_.read : bound == "flop" ? roofs_.flop : roofs_.int8};
+    Row r{name, bound,
+          t[0], twin ? t[1] : 0,
+          work, bound == "read" ? roofs_.read : bound == "flop" ? roofs_.flop : roofs_.int8};
     rows_.push_back(r);
     if (o_.json) return;
-    std::printf("%-34s %10.1f us  %8.2f G%s/s  %5.1f %% of roof", name.c_str(), r.seconds * 1e6, work / r.seconds * 1e-9, bound == "read" ? "B" : "op", 100 * work / r.seconds / r.roof);
+    std::printf("%-34s %10.1f us  %8.2f G%s/s  %5.1f %% of roof", name.c_str(), r.seconds * 1e6,
+                work / r.seconds * 1e-9, bound == "read" ? "B" : "op", 100 * work / r.seconds / r.roof);
     if (twin) std::printf("  %6.2f x slow twin", r.twin / r.seconds);
     std::printf("\n");
     std::fflush(stdout);
@@ -46,12 +50,15 @@ class Table {
       std::printf("compile: %zu kernels, median %.1f ms, most %.1f ms\n", c.size(), median * 1e3, most * 1e3);
       return;
     }
-    std::printf("{\"roofs\":{\"read\":%.4g,\"flop\":%.4g,\"int8\":%.4g},\"compile\":{\"kernels\":%zu,\"median_s\":%.4g,\"max_s\":%.4g},\"kernels\":[", roofs_.read, roofs_.flop,
-                roofs_.int8, c.size(), median, most);
+    std::printf(
+        "{\"roofs\":{\"read\":%.4g,\"flop\":%.4g,\"int8\":%.4g},\"compile\":{\"kernels\":%zu,\"median_s\":%.4g,\"max_"
+        "s\":%.4g},\"kernels\":[",
+        roofs_.read, roofs_.flop, roofs_.int8, c.size(), median, most);
     for (size_t i = 0; i < rows_.size(); ++i) {
       const Row& r = rows_[i];
-      std::printf("%s{\"name\":\"%s\",\"bound\":\"%s\",\"seconds\":%.6g,\"twin_seconds\":%.6g,\"work\":%.6g,\"share\":%.4f}", i ? "," : "", r.name.c_str(), r.bound.c_str(), r.seconds, r.twin,
-                  r.work, r.work / r.seconds / r.roof);
+      std::printf(
+          "%s{\"name\":\"%s\",\"bound\":\"%s\",\"seconds\":%.6g,\"twin_seconds\":%.6g,\"work\":%.6g,\"share\":%.4f}",
+          i ? "," : "", r.name.c_str(), r.bound.c_str(), r.seconds, r.twin, r.work, r.work / r.seconds / r.roof);
     }
     std::printf("]}\n");
   }
@@ -63,14 +70,16 @@ class Table {
 };
 
 void packed(Table& t, const char* format, int64_t m, int64_t n, int64_t k, bool precise = false) {
-  const std::string name = std::string(precise ? "f32 x " : "int8 x ") + format + " " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+  const std::string name = std::string(precise ? "f32 x " : "int8 x ") + format + " " + std::to_string(m) + "x" +
+                           std::to_string(n) + "x" + std::to_string(k);
   if (!t.wants(name)) return;
   Instance i;
   i.p.family = Family::matmul;
   i.p.desc = MatmulDesc{};
   i.p.policy.precise = precise;
   i.p.extent = {1, m, k};
-  const auto x = i.add(Role::x, {DType::f32, {m, k}}), w = i.add(Role::weight, {DType::f32, {n, k}, format_by_name(format)}, Access::read, Origin::param),
+  const auto x = i.add(Role::x, {DType::f32, {m, k}}),
+             w = i.add(Role::weight, {DType::f32, {n, k}, format_by_name(format)}, Access::read, Origin::param),
              y = i.add(Role::out, {DType::f32, {m, n}}, Access::write);
   i.p.parts[0].n = n;
   i.p.parts[0].weights = {w};
@@ -81,28 +90,37 @@ void packed(Table& t, const char* format, int64_t m, int64_t n, int64_t k, bool 
   std::vector<int8_t> codes(static_cast<size_t>(n * k), 3), acts(static_cast<size_t>(k), 2);
   std::vector<float> out(static_cast<size_t>(n));
   const bool twin = m == 1;
-  t.add(name, m == 1 ? "read" : precise ? "flop" : "int8", m == 1 ? static_cast<double>(i.bytes(w)) : 2.0 * static_cast<double>(m * n * k), i, !twin ? std::function<void()>() : [&] {
-    for (size_t r = 0; r < out.size(); ++r) {
-      float sum = 0;
-      for (size_t b = 0; b < acts.size(); b += 32) {
-        int dot = 0;
-        for (size_t c = 0; c < 32; ++c) dot += codes[r * acts.size() + b + c] * acts[b + c];
-        sum += static_cast<float>(dot) * 0.01f;
-      }
-      out[r] = sum;
-    }
-  });
+  t.add(
+      name,
+      m == 1    ? "read"
+      : precise ? "flop"
+                : "int8",
+      m == 1 ? static_cast<double>(i.bytes(w)) : 2.0 * static_cast<double>(m * n * k), i,
+      !twin ? std::function<void()>() : [&] {
+        for (size_t r = 0; r < out.size(); ++r) {
+          float sum = 0;
+          for (size_t b = 0; b < acts.size(); b += 32) {
+            int dot = 0;
+            for (size_t c = 0; c < 32; ++c) dot += codes[r * acts.size() + b + c] * acts[b + c];
+            sum += static_cast<float>(dot) * 0.01f;
+          }
+          out[r] = sum;
+        }
+      });
 }
 
 void floats(Table& t, const char* kernel, int64_t m, int64_t n, int64_t k, bool kn) {
-  const std::string name = std::string("f32 ") + kernel + (kn ? " kn " : " ") + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+  const std::string name = std::string("f32 ") + kernel + (kn ? " kn " : " ") + std::to_string(m) + "x" +
+                           std::to_string(n) + "x" + std::to_string(k);
   if (!t.wants(name)) return;
   Instance i;
   i.p.family = Family::matmul;
   i.p.desc = MatmulDesc{false, kn};
   i.p.extent = {1, m, k};
   const bool dots = !std::strcmp(kernel, "matmul.dots");
-  const auto x = i.add(Role::x, {DType::f32, {m, k}}), w = i.add(Role::weight, {DType::f32, kn ? Shape{k, n} : Shape{n, k}}, Access::read, dots ? Origin::temp : Origin::param),
+  const auto x = i.add(Role::x, {DType::f32, {m, k}}),
+             w = i.add(Role::weight, {DType::f32, kn ? Shape{k, n} : Shape{n, k}}, Access::read,
+                       dots ? Origin::temp : Origin::param),
              y = i.add(Role::out, {DType::f32, {m, n}}, Access::write);
   i.p.parts[0].n = n;
   i.p.parts[0].weights = {w};
@@ -110,15 +128,17 @@ void floats(Table& t, const char* kernel, int64_t m, int64_t n, int64_t k, bool 
   i.prepare(kernel);
   const bool small = m * n * k <= 64 * 1024 * 1024 && m > 1;
   float *a = i.data<float>(x), *b = i.data<float>(w), *c = i.data<float>(y);
-  t.add(name, m == 1 ? "read" : "flop", m == 1 ? static_cast<double>(i.bytes(w)) : 2.0 * static_cast<double>(m * n * k), i, !small ? std::function<void()>() : [=] {
-    for (int64_t r = 0; r < m; ++r) {
-      for (int64_t j = 0; j < n; ++j) {
-        float sum = 0;
-        for (int64_t q = 0; q < k; ++q) sum += a[r * k + q] * b[j * k + q];
-        c[r * n + j] = sum;
-      }
-    }
-  });
+  t.add(
+      name, m == 1 ? "read" : "flop", m == 1 ? static_cast<double>(i.bytes(w)) : 2.0 * static_cast<double>(m * n * k),
+      i, !small ? std::function<void()>() : [=] {
+        for (int64_t r = 0; r < m; ++r) {
+          for (int64_t j = 0; j < n; ++j) {
+            float sum = 0;
+            for (int64_t q = 0; q < k; ++q) sum += a[r * k + q] * b[j * k + q];
+            c[r * n + j] = sum;
+          }
+        }
+      });
 }
 
 void region(Table& t, int64_t n, bool exp) {  // y = a * b + a, or with an exponential
@@ -128,32 +148,41 @@ void region(Table& t, int64_t n, bool exp) {  // y = a * b + a, or with an expon
   i.p.family = Family::region;
   i.p.desc = RegionDesc{};
   i.p.extent = {n};
-  const auto a = i.add(Role::x, {DType::f32, {n}}), b = i.add(Role::x, {DType::f32, {n}}), y = i.add(Role::out, {DType::f32, {n}}, Access::write);
+  const auto a = i.add(Role::x, {DType::f32, {n}}), b = i.add(Role::x, {DType::f32, {n}}),
+             y = i.add(Role::out, {DType::f32, {n}}, Access::write);
   using Kind = ScalarExpr::Kind;
   ScalarExpr& e = i.p.prologue;
   e.loads = {{a, {0, {1}}}, {b, {0, {1}}}};
   e.code = {{Kind::load, ScalarOp::add, DType::f32, 0}, {Kind::load, ScalarOp::add, DType::f32, 1}};
-  if (exp) e.code.push_back({Kind::op, ScalarOp::silu, DType::f32, 0}), e.code.push_back({Kind::op, ScalarOp::mul, DType::f32, 2, 1});
-  else e.code.push_back({Kind::op, ScalarOp::mul, DType::f32, 0, 1}), e.code.push_back({Kind::op, ScalarOp::add, DType::f32, 2, 0});
+  if (exp)
+    e.code.push_back({Kind::op, ScalarOp::silu, DType::f32, 0}),
+        e.code.push_back({Kind::op, ScalarOp::mul, DType::f32, 2, 1});
+  else
+    e.code.push_back({Kind::op, ScalarOp::mul, DType::f32, 0, 1}),
+        e.code.push_back({Kind::op, ScalarOp::add, DType::f32, 2, 0});
   i.output(y, 3);
   i.prepare("region");
   const float *pa = i.data<float>(a), *pb = i.data<float>(b);
   float* py = i.data<float>(y);
   t.add(name, "read", 12.0 * static_cast<double>(n), i, [=] {
-    if (exp) for (int64_t k = 0; k < n; ++k) py[k] = pa[k] / (1 + std::exp(-pa[k])) * pb[k];
-    else for (int64_t k = 0; k < n; ++k) py[k] = pa[k] * pb[k] + pa[k];
+    if (exp)
+      for (int64_t k = 0; k < n; ++k) py[k] = pa[k] / (1 + std::exp(-pa[k])) * pb[k];
+    else
+      for (int64_t k = 0; k < n; ++k) py[k] = pa[k] * pb[k] + pa[k];
   });
 }
 
 void norm(Table& t, int64_t rows, int64_t n, bool blocks) {
-  const std::string name = std::string("rms norm ") + (blocks ? "to blocks " : "") + std::to_string(rows) + "x" + std::to_string(n);
+  const std::string name =
+      std::string("rms norm ") + (blocks ? "to blocks " : "") + std::to_string(rows) + "x" + std::to_string(n);
   if (!t.wants(name)) return;
   Instance i;
   i.p.family = Family::norm;
   i.p.desc = NormDesc{NormKind::rms, 1e-5};
   i.p.extent = {rows, n};
   i.p.parts[0].n = n;
-  const auto x = i.add(Role::x, {DType::f32, {rows, n}}), w = i.add(Role::weight, {DType::f32, {n}}), y = i.add(Role::out, {DType::f32, {rows, n}}, Access::write);
+  const auto x = i.add(Role::x, {DType::f32, {rows, n}}), w = i.add(Role::weight, {DType::f32, {n}}),
+             y = i.add(Role::out, {DType::f32, {rows, n}}, Access::write);
   i.output(y);
   if (blocks) i.p.operands[y].layout = {&kActInt8, {}};
   i.prepare("norm");
@@ -183,15 +212,19 @@ void attention(Table& t, int64_t tokens, int64_t keys) {
   i.add(Role::q, {DType::f32, {tokens, 9, 64}});
   i.add(Role::k, {DType::f16, {keys, 3, 64}}, Access::read, Origin::state);
   i.add(Role::v, {DType::f16, {keys, 3, 64}}, Access::read, Origin::state);
-  const auto start = i.add(Role::row_start, {DType::i32, {2}}), length = i.add(Role::kv_length, {DType::i32, {1}}), table = i.add(Role::pages, {DType::i32, {1, pages}}),
+  const auto start = i.add(Role::row_start, {DType::i32, {2}}), length = i.add(Role::kv_length, {DType::i32, {1}}),
+             table = i.add(Role::pages, {DType::i32, {1, pages}}),
              position = i.add(Role::position, {DType::i32, {tokens}});
   const auto y = i.add(Role::out, {DType::f32, {tokens, 9, 64}}, Access::write);
   i.output(y);
   i.prepare("attention");
-  i.data<int32_t>(start)[0] = 0, i.data<int32_t>(start)[1] = static_cast<int32_t>(tokens), i.data<int32_t>(length)[0] = static_cast<int32_t>(keys);
+  i.data<int32_t>(start)[0] = 0, i.data<int32_t>(start)[1] = static_cast<int32_t>(tokens),
+  i.data<int32_t>(length)[0] = static_cast<int32_t>(keys);
   for (int64_t p = 0; p < pages; ++p) i.data<int32_t>(table)[p] = static_cast<int32_t>(pages - 1 - p);
   double pairs = 0;
-  for (int64_t q = 0; q < tokens; ++q) i.data<int32_t>(position)[q] = static_cast<int32_t>(keys - tokens + q), pairs += static_cast<double>(keys - tokens + q + 1);
+  for (int64_t q = 0; q < tokens; ++q)
+    i.data<int32_t>(position)[q] = static_cast<int32_t>(keys - tokens + q),
+    pairs += static_cast<double>(keys - tokens + q + 1);
   t.add(name, "flop", pairs * 9 * 64 * 4, i, {});
 }
 
@@ -202,7 +235,8 @@ void sample(Table& t, int64_t vocabulary, bool greedy) {
   i.p.family = Family::sample;
   i.p.desc = SampleDesc{};
   i.p.extent = {1, vocabulary, 64};
-  const auto x = i.add(Role::x, {DType::f32, {1, vocabulary}}), s = i.add(Role::settings, {DType::f32, {1, 8}}), h = i.add(Role::history, {DType::i32, {1, 64}});
+  const auto x = i.add(Role::x, {DType::f32, {1, vocabulary}}), s = i.add(Role::settings, {DType::f32, {1, 8}}),
+             h = i.add(Role::history, {DType::i32, {1, 64}});
   i.add(Role::seeds, {DType::u32, {1, 4}});
   const auto y = i.add(Role::out, {DType::i32, {1}}, Access::write);
   i.output(y);
@@ -217,15 +251,21 @@ void sample(Table& t, int64_t vocabulary, bool greedy) {
 int run(int argc, char** argv) {
   Options o;
   for (int i = 1; i < argc; ++i) {
-    if (!std::strcmp(argv[i], "--json")) o.json = true;
-    else if (!std::strcmp(argv[i], "--assembly")) show_assembly = true;
-    else if (!std::strcmp(argv[i], "--only") && i + 1 < argc) o.only = argv[++i];
-    else return std::fprintf(stderr, "usage: bench_kernels [--json] [--only text] [--assembly]\n"), 2;
+    if (!std::strcmp(argv[i], "--json"))
+      o.json = true;
+    else if (!std::strcmp(argv[i], "--assembly"))
+      show_assembly = true;
+    else if (!std::strcmp(argv[i], "--only") && i + 1 < argc)
+      o.only = argv[++i];
+    else
+      return std::fprintf(stderr, "usage: bench_kernels [--json] [--only text] [--assembly]\n"), 2;
   }
   const bool assembly = std::exchange(show_assembly, false);
   const Roofs roofs = measure_roofs();
   show_assembly = assembly;
-  if (!o.json) std::printf("one thread, %s: read %.1f GB/s, f32 %.1f GFLOP/s, dot4 %.1f GOP/s\n", host_caps().isa.c_str(), roofs.read * 1e-9, roofs.flop * 1e-9, roofs.int8 * 1e-9);
+  if (!o.json)
+    std::printf("one thread, %s: read %.1f GB/s, f32 %.1f GFLOP/s, dot4 %.1f GOP/s\n", host_caps().isa.c_str(),
+                roofs.read * 1e-9, roofs.flop * 1e-9, roofs.int8 * 1e-9);
   Table t(roofs, o);
   for (const char* f : {"q4_1", "q4_0", "q8_0"}) packed(t, f, 1, 65536, 4096 / 2);
   packed(t, "q4_1", 1, 49152, 576);

@@ -60,13 +60,14 @@ Result<LlvmCompiler> LlvmCompiler::open(std::string_view path) {
   if (!entry) return make_error(Code::unsupported, std::string(kFile) + " has no symbol " TERN_LLVM_PLUGIN_SYMBOL);
   const tern_llvm_plugin* t = entry();
   if (t->version != TERN_LLVM_PLUGIN_VERSION) {
-    return make_error(Code::unsupported, std::string(kFile) + " has version " + std::to_string(t->version) + ", wanted " +
-                                             std::to_string(TERN_LLVM_PLUGIN_VERSION));
+    return make_error(Code::unsupported, std::string(kFile) + " has version " + std::to_string(t->version) +
+                                             ", wanted " + std::to_string(TERN_LLVM_PLUGIN_VERSION));
   }
   LlvmCompiler out;
   out.table_ = t;
   out.host_ = {t->host_cpu, t->host_features, 0};
-  out.identity_ = "llvm " + std::string(t->llvm_version) + ", plug-in " + std::to_string(t->version) + "." + std::to_string(t->revision);
+  out.identity_ = "llvm " + std::string(t->llvm_version) + ", plug-in " + std::to_string(t->version) + "." +
+                  std::to_string(t->revision);
   return out;
 }
 
@@ -74,7 +75,8 @@ namespace {
 
 template <class T>
 Result<T> request(const void* plugin, std::span<const std::byte> kir, const CpuTarget& target, tern_llvm_want want) {
-  const tern_llvm_request r{kir.data(), kir.size(), target.cpu.c_str(), target.features.c_str(), target.vector_bits, want};
+  const tern_llvm_request r{kir.data(),         kir.size(), target.cpu.c_str(), target.features.c_str(),
+                            target.vector_bits, want};
   tern_llvm_result answer{};
   table(plugin)->compile(&r, &answer);
   if (answer.error) {

@@ -19,14 +19,15 @@ struct CpuTarget {
   uint32_t vector_bits = 0;  // widest registers used; 0: the widest the features have
 };
 
-// What Caps::isa means to the code generator: "x86-64-v4+avx512vnni" is the processor "x86-64-v4" with one feature more.
+// What Caps::isa means to the code generator: "x86-64-v4+avx512vnni" is the processor "x86-64-v4" with one feature
+// more.
 CpuTarget cpu_target(std::string_view isa);
 
 // Thread-safe; copies share the opened library, which stays open until the process ends.
 class LlvmCompiler {
  public:
-  // path: the plug-in file. Empty: libtern-llvm.so beside the library (or program) that holds this code, then by the loader's
-  // own search. Code::not_found names the places looked at; Code::unsupported a plug-in of another version.
+  // path: the plug-in file. Empty: libtern-llvm.so beside the library (or program) that holds this code, then by the
+  // loader's own search. Code::not_found names the places looked at; Code::unsupported a plug-in of another version.
   static Result<LlvmCompiler> open(std::string_view path = {});
 
   // kir: kir/serial.h. Gives a relocatable object that defines `kernel` and needs nothing else.

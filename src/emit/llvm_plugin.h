@@ -1,8 +1,8 @@
 /* The C entry table of libtern-llvm.so: the only code of tern that links LLVM.
  *
- * The plug-in turns one kernel of the kernel IR (kir/serial.h) into one x86-64 relocatable ELF object. The object defines
- * `kernel` (kir::CpuEntry) and refers to nothing outside itself: no libm, no memcpy, no GOT. Relocations are PC-relative into
- * its own sections. Equal requests give equal bytes. All functions are thread-safe. */
+ * The plug-in turns one kernel of the kernel IR (kir/serial.h) into one x86-64 relocatable ELF object. The object
+ * defines `kernel` (kir::CpuEntry) and refers to nothing outside itself: no libm, no memcpy, no GOT. Relocations are
+ * PC-relative into its own sections. Equal requests give equal bytes. All functions are thread-safe. */
 #pragma once
 
 #include <stddef.h>
@@ -18,12 +18,12 @@ extern "C" {
 #define TERN_LLVM_ENTRY "kernel"
 
 typedef struct tern_llvm_request {
-  const void* kir;       /* serial form of a kernel */
+  const void* kir; /* serial form of a kernel */
   size_t kir_bytes;
-  const char* cpu;       /* LLVM's name of the processor: "sapphirerapids", "x86-64-v2"; null or "": generic */
-  const char* features;  /* "+avx2,+fma,-avx512f"; null or "": what the processor name implies */
-  uint32_t vector_bits;  /* widest registers used: 128, 256, 512; 0: the widest that the features have */
-  uint32_t want;         /* tern_llvm_want */
+  const char* cpu;      /* LLVM's name of the processor: "sapphirerapids", "x86-64-v2"; null or "": generic */
+  const char* features; /* "+avx2,+fma,-avx512f"; null or "": what the processor name implies */
+  uint32_t vector_bits; /* widest registers used: 128, 256, 512; 0: the widest that the features have */
+  uint32_t want;        /* tern_llvm_want */
 } tern_llvm_request;
 
 typedef enum tern_llvm_want { TERN_LLVM_OBJECT = 0, TERN_LLVM_IR = 1, TERN_LLVM_ASSEMBLY = 2 } tern_llvm_want;
@@ -32,15 +32,15 @@ typedef enum tern_llvm_want { TERN_LLVM_OBJECT = 0, TERN_LLVM_IR = 1, TERN_LLVM_
 typedef struct tern_llvm_result {
   const void* data;
   size_t bytes;
-  const char* error;  /* one sentence */
+  const char* error; /* one sentence */
   void* owner;
 } tern_llvm_result;
 
 typedef struct tern_llvm_plugin {
-  uint32_t version;          /* TERN_LLVM_PLUGIN_VERSION; other versions share no further field */
-  uint32_t revision;         /* of the code generator: changes when equal kernels may give other bytes */
-  const char* llvm_version;  /* "19.1.7": part of cache keys */
-  const char* host_cpu;      /* of the running machine, in LLVM's words */
+  uint32_t version;         /* TERN_LLVM_PLUGIN_VERSION; other versions share no further field */
+  uint32_t revision;        /* of the code generator: changes when equal kernels may give other bytes */
+  const char* llvm_version; /* "19.1.7": part of cache keys */
+  const char* host_cpu;     /* of the running machine, in LLVM's words */
   const char* host_features;
   void (*compile)(const tern_llvm_request* request, tern_llvm_result* result);
   void (*release)(tern_llvm_result* result);

@@ -1,5 +1,5 @@
-// The authored kernels: candidates over Problems, in the order that breaks ties. They know code classes and layouts, never format
-// names. Thread-safe; a build writes through its BuildCtx only.
+// The authored kernels: candidates over Problems, in the order that breaks ties. They know code classes and layouts,
+// never format names. Thread-safe; a build writes through its BuildCtx only.
 #pragma once
 
 #include <span>

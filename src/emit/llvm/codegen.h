@@ -1,17 +1,18 @@
 // Kernel IR to LLVM IR: a workgroup of L lanes is one vector <L x T>.
 //
-// Values that are equal in all lanes stay scalar. A 32-bit integer that is a scalar plus a constant per lane keeps that form
-// (Value::base and pattern), so that an index tells which memory instruction it wants: one scalar load, one vector load, a few
-// with a shuffle, or a gather. A branch that only some lanes take is emitted twice: without mask for "all lanes", with mask for
-// "some". Lanes run in lockstep, so a barrier is nothing and workgroup memory is an array on the stack.
+// Values that are equal in all lanes stay scalar. A 32-bit integer that is a scalar plus a constant per lane keeps that
+// form (Value::base and pattern), so that an index tells which memory instruction it wants: one scalar load, one vector
+// load, a few with a shuffle, or a gather. A branch that only some lanes take is emitted twice: without mask for "all
+// lanes", with mask for "some". Lanes run in lockstep, so a barrier is nothing and workgroup memory is an array on the
+// stack.
 #pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/Module.h>
 
 #include "kir/ir.h"
 #include "kir/uniformity.h"
@@ -21,7 +22,8 @@ namespace tern::emit {
 // What of the instruction set decides which instructions are written out by name.
 struct Isa {
   uint32_t vector_bits = 128;
-  bool fma = false, f16c = false, ssse3 = false, avx2 = false, avx512 = false, avx512bw = false, vnni512 = false, vnni256 = false;
+  bool fma = false, f16c = false, ssse3 = false, avx2 = false, avx512 = false, avx512bw = false, vnni512 = false,
+       vnni256 = false;
   bool fast_gather = false;
 };
 
@@ -73,9 +75,9 @@ class Codegen {
   llvm::Value* f32_to_half(llvm::Value* value);
   llvm::Value* dot4(llvm::Value* acc, llvm::Value* codes, llvm::Value* acts);
   Value wrap(llvm::Value* v, uint32_t align = 1);
-  llvm::Value* vec(const Value& v);      // <L x T>
-  llvm::Value* plain(const Value& v);    // scalar where it is one, else <L x T>
-  llvm::Type* type(kir::Type t);         // of a scalar value
+  llvm::Value* vec(const Value& v);    // <L x T>
+  llvm::Value* plain(const Value& v);  // scalar where it is one, else <L x T>
+  llvm::Type* type(kir::Type t);       // of a scalar value
   llvm::Type* shaped(llvm::Type* element, llvm::Type* like);
   llvm::Value* splat_like(llvm::Value* scalar, llvm::Value* like);
   llvm::Value* word(uint32_t v) { return b_.getInt32(v); }
@@ -111,7 +113,9 @@ class Codegen {
   llvm::Value* concat(std::vector<llvm::Value*> parts);
   llvm::Value* extract(llvm::Value* v, uint32_t lane) { return b_.CreateExtractElement(v, b_.getInt32(lane)); }
 
-  void fail(std::string why) { if (error_.empty()) error_ = std::move(why); }
+  void fail(std::string why) {
+    if (error_.empty()) error_ = std::move(why);
+  }
 
   const kir::Kernel& k_;
   const Isa isa_;
@@ -122,15 +126,15 @@ class Codegen {
   kir::Uniformity uniform_;
   std::string error_;
 
-  std::vector<Value> values_;           // by node, as last emitted
+  std::vector<Value> values_;             // by node, as last emitted
   std::vector<std::vector<Value>> wide_;  // by node: the parts of a wide load
-  std::vector<llvm::AllocaInst*> vars_; // by node
-  std::vector<uint32_t> var_depth_;     // masks that were on where the var was made
+  std::vector<llvm::AllocaInst*> vars_;   // by node
+  std::vector<uint32_t> var_depth_;       // masks that were on where the var was made
   std::vector<llvm::Value*> buffers_, dims_, arrays_;
   std::vector<llvm::MDNode*> scope_, noalias_;  // bindings, then arrays
   llvm::BasicBlock* entry_ = nullptr;
   llvm::Value* group_ = nullptr;
-  llvm::Value* mask_ = nullptr;         // <L x i1>; null: all lanes
+  llvm::Value* mask_ = nullptr;  // <L x i1>; null: all lanes
   uint32_t mask_depth_ = 0;
 };
 

@@ -1,10 +1,10 @@
 // The entry, statement lists, branches, loops and variables.
-#include <algorithm>
-
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
+
+#include <algorithm>
 
 #include "emit/llvm/codegen.h"
 
@@ -13,9 +13,17 @@ namespace tern::emit {
 using kir::Op;
 
 Codegen::Codegen(const kir::Kernel& kernel, const Isa& isa, llvm::Module& module)
-    : k_(kernel), isa_(isa), m_(module), c_(module.getContext()), b_(c_), lanes_(kernel.lanes),
-      uniform_(kir::uniformity(kernel, kir::Strength::lockstep)), values_(kernel.nodes.size()), wide_(kernel.nodes.size()),
-      vars_(kernel.nodes.size(), nullptr), var_depth_(kernel.nodes.size(), 0) {}
+    : k_(kernel),
+      isa_(isa),
+      m_(module),
+      c_(module.getContext()),
+      b_(c_),
+      lanes_(kernel.lanes),
+      uniform_(kir::uniformity(kernel, kir::Strength::lockstep)),
+      values_(kernel.nodes.size()),
+      wide_(kernel.nodes.size()),
+      vars_(kernel.nodes.size(), nullptr),
+      var_depth_(kernel.nodes.size(), 0) {}
 
 llvm::BasicBlock* Codegen::fresh(const char* name) {
   return llvm::BasicBlock::Create(c_, name, b_.GetInsertBlock()->getParent());
@@ -101,19 +109,24 @@ void Codegen::statement(kir::Ref ref) {
     case Op::store: {
       const kir::Node& what = k_.at(n.b);
       std::vector<Value> all;
-      if (what.op == Op::tuple) kir::each_operand(what, [&](kir::Ref r) { all.push_back(value(r)); });
-      else all.push_back(value(n.b));
+      if (what.op == Op::tuple)
+        kir::each_operand(what, [&](kir::Ref r) { all.push_back(value(r)); });
+      else
+        all.push_back(value(n.b));
       return store(view_place(n.imm), value(n.a), all);
     }
     case Op::wg_load: values_[ref] = load(array_place(n.imm), value(n.a), 1, 0); return;
     case Op::wg_store: return store(array_place(n.imm), value(n.a), {value(n.b)});
-    case Op::tuple: case Op::barrier: return;
+    case Op::tuple:
+    case Op::barrier: return;
     case Op::var: return variable(ref);
     case Op::get: values_[ref] = wrap(b_.CreateLoad(vars_[n.a]->getAllocatedType(), vars_[n.a])); return;
     case Op::set: return assign(n);
     case Op::branch: return branch(n);
     case Op::loop: return loop(ref);
-    case Op::subgroup_add: case Op::subgroup_min: case Op::subgroup_max: values_[ref] = subgroup(n); return;
+    case Op::subgroup_add:
+    case Op::subgroup_min:
+    case Op::subgroup_max: values_[ref] = subgroup(n); return;
     default: values_[ref] = pure(n); return;
   }
 }
@@ -141,7 +154,8 @@ void Codegen::assign(const kir::Node& n) {
     return;
   }
   llvm::Value* next = varying ? vec(v) : v.v;
-  if (varying && mask_ && var_depth_[n.a] < mask_depth_) next = b_.CreateSelect(mask_, next, b_.CreateLoad(next->getType(), var));
+  if (varying && mask_ && var_depth_[n.a] < mask_depth_)
+    next = b_.CreateSelect(mask_, next, b_.CreateLoad(next->getType(), var));
   b_.CreateStore(next, var);
 }
 

@@ -1,10 +1,10 @@
 // Loads and stores: which instruction an index wants.
-#include <algorithm>
-#include <numeric>
-
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
+
+#include <algorithm>
+#include <numeric>
 
 #include "emit/llvm/codegen.h"
 
@@ -66,8 +66,14 @@ llvm::Value* Codegen::concat(std::vector<llvm::Value*> parts) {
 Codegen::Place Codegen::view_place(uint64_t index) {
   const kir::View& v = k_.views[index];
   const kir::Binding& b = k_.bindings[v.binding];
-  return {buffers_[v.binding], type(v.type), v.type, kir::type_bytes(v.type), b.access == kir::Access::read, b.streaming,
-          scope_[v.binding], noalias_[v.binding]};
+  return {buffers_[v.binding],
+          type(v.type),
+          v.type,
+          kir::type_bytes(v.type),
+          b.access == kir::Access::read,
+          b.streaming,
+          scope_[v.binding],
+          noalias_[v.binding]};
 }
 
 Codegen::Place Codegen::array_place(uint64_t index) {
@@ -92,7 +98,8 @@ llvm::Value* Codegen::widen(const Place& p, llvm::Value* raw) {
   if (p.bytes >= 4) return raw;
   llvm::Type* t = shaped(b_.getInt32Ty(), raw->getType());
   if (p.stored == kir::f16) {
-    if (isa_.f16c) return b_.CreateFPExt(b_.CreateBitCast(raw, shaped(b_.getHalfTy(), raw->getType())), shaped(b_.getFloatTy(), t));
+    if (isa_.f16c)
+      return b_.CreateFPExt(b_.CreateBitCast(raw, shaped(b_.getHalfTy(), raw->getType())), shaped(b_.getFloatTy(), t));
     return half_to_f32(b_.CreateZExt(raw, t));
   }
   return kir::is_signed(p.stored) ? b_.CreateSExt(raw, t) : b_.CreateZExt(raw, t);
@@ -215,7 +222,8 @@ Value Codegen::load(const Place& p, const Value& index, uint32_t width, uint32_t
   if (consecutive(pattern)) {
     llvm::Type* t = llvm::FixedVectorType::get(p.element, lanes_);
     llvm::Value* at = base ? b_.CreateAdd(base, word(pattern[0])) : word(pattern[0]);
-    llvm::CallInst* l = b_.CreateMaskedLoad(t, address(p, at), llvm::Align(p.bytes), mask_, llvm::Constant::getNullValue(t));
+    llvm::CallInst* l =
+        b_.CreateMaskedLoad(t, address(p, at), llvm::Align(p.bytes), mask_, llvm::Constant::getNullValue(t));
     tag(l, p, true);
     return wrap(widen(p, l));
   }
@@ -231,7 +239,8 @@ void Codegen::store_scalar(const Place& p, llvm::Value* index, llvm::Value* valu
 // Streaming stores want whole aligned registers, and a binding promises less, so the address decides at run time.
 void Codegen::store_vector(const Place& p, llvm::Value* index, llvm::Value* value) {
   llvm::Value* at = address(p, index);
-  const uint32_t bytes = static_cast<uint32_t>(llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements()) * p.bytes;
+  const uint32_t bytes =
+      static_cast<uint32_t>(llvm::cast<llvm::FixedVectorType>(value->getType())->getNumElements()) * p.bytes;
   const uint32_t need = std::min(bytes, isa_.vector_bits / 8);
   if (!p.streaming || need < 16 || (need & (need - 1)) != 0 || bytes % need != 0) {
     tag(b_.CreateAlignedStore(value, at, llvm::Align(p.bytes)), p, false);
@@ -242,7 +251,8 @@ void Codegen::store_vector(const Place& p, llvm::Value* index, llvm::Value* valu
   b_.CreateCondBr(b_.CreateICmpEQ(low, b_.getInt64(0)), fast, slow);
   b_.SetInsertPoint(fast);
   llvm::StoreInst* s = b_.CreateAlignedStore(value, at, llvm::Align(need));
-  s->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(c_, llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+  s->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                 llvm::MDNode::get(c_, llvm::ConstantAsMetadata::get(b_.getInt32(1))));
   tag(s, p, false);
   b_.CreateBr(done);
   b_.SetInsertPoint(slow);
@@ -254,7 +264,9 @@ void Codegen::store_vector(const Place& p, llvm::Value* index, llvm::Value* valu
 // All lanes on; value holds one element a lane of pattern.
 void Codegen::store_pattern(const Place& p, llvm::Value* base, const Lanes& pattern, llvm::Value* value) {
   const uint32_t count = static_cast<uint32_t>(pattern.size());
-  auto at = [&](uint32_t off) -> llvm::Value* { return base ? (off ? b_.CreateAdd(base, word(off)) : base) : word(off); };
+  auto at = [&](uint32_t off) -> llvm::Value* {
+    return base ? (off ? b_.CreateAdd(base, word(off)) : base) : word(off);
+  };
   if (count == 1) return store_scalar(p, at(pattern[0]), extract(value, 0));
   if (consecutive(pattern)) return store_vector(p, at(pattern[0]), value);
   // A permutation of consecutive elements: put them in order first.
@@ -292,8 +304,8 @@ void Codegen::store_masked(const Place& p, const Value& index, const Value& valu
   auto at = [&](uint32_t off) -> llvm::Value* {
     return index.scalar() ? index.v : index.base ? b_.CreateAdd(index.base, word(off)) : word(off);
   };
-  const bool one = index.scalar() ||
-                   (index.affine() && std::all_of(index.pattern.begin(), index.pattern.end(), [&](uint32_t v) { return v == index.pattern[0]; }));
+  const bool one = index.scalar() || (index.affine() && std::all_of(index.pattern.begin(), index.pattern.end(),
+                                                                    [&](uint32_t v) { return v == index.pattern[0]; }));
   if (one && value.scalar()) return store_scalar(p, at(index.affine() ? index.pattern[0] : 0), narrow(p, value.v));
   llvm::Value* v = narrow(p, vec(value));
   if (known && (one || index.affine())) {
@@ -316,7 +328,8 @@ void Codegen::store_masked(const Place& p, const Value& index, const Value& valu
 
 void Codegen::store(const Place& p, const Value& index, const std::vector<Value>& values) {
   const uint32_t width = static_cast<uint32_t>(values.size());
-  if (lanes_ == 1 || (index.scalar() && std::all_of(values.begin(), values.end(), [](const Value& v) { return v.scalar(); }))) {
+  if (lanes_ == 1 ||
+      (index.scalar() && std::all_of(values.begin(), values.end(), [](const Value& v) { return v.scalar(); }))) {
     for (uint32_t i = 0; i < width; ++i) {
       llvm::Value* at = width == 1 ? index.v : b_.CreateAdd(b_.CreateMul(index.v, word(width)), word(i));
       store_scalar(p, at, narrow(p, values[i].v));
@@ -349,12 +362,16 @@ void Codegen::store(const Place& p, const Value& index, const std::vector<Value>
         at.v = nullptr;
       } else {
         llvm::Value* v = plain(index);
-        at = wrap(b_.CreateAdd(b_.CreateMul(v, llvm::ConstantInt::get(v->getType(), width)), llvm::ConstantInt::get(v->getType(), i)));
+        at = wrap(b_.CreateAdd(b_.CreateMul(v, llvm::ConstantInt::get(v->getType(), width)),
+                               llvm::ConstantInt::get(v->getType(), i)));
       }
     }
-    if (mask_) store_masked(p, at, values[i]);
-    else if (at.scalar()) store_scalar(p, at.v, extract(narrow(p, vec(values[i])), lanes_ - 1));  // lockstep: the last lane stays
-    else scatter(p, vec(at), narrow(p, vec(values[i])), nullptr);
+    if (mask_)
+      store_masked(p, at, values[i]);
+    else if (at.scalar())
+      store_scalar(p, at.v, extract(narrow(p, vec(values[i])), lanes_ - 1));  // lockstep: the last lane stays
+    else
+      scatter(p, vec(at), narrow(p, vec(values[i])), nullptr);
   }
 }
 

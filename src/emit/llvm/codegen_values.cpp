@@ -1,11 +1,11 @@
 // Pure values: scalars, vectors, and scalar-plus-lane-pattern integers.
-#include <algorithm>
-#include <bit>
-#include <cmath>
-
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "emit/llvm/codegen.h"
 
@@ -18,7 +18,9 @@ namespace {
 
 bool word_int(Type t) { return t == kir::i32 || t == kir::u32; }
 
-uint32_t low_bit(uint64_t v) { return v == 0 ? 1u << 31 : static_cast<uint32_t>(std::min<uint64_t>(v & (~v + 1), 1u << 31)); }
+uint32_t low_bit(uint64_t v) {
+  return v == 0 ? 1u << 31 : static_cast<uint32_t>(std::min<uint64_t>(v & (~v + 1), 1u << 31));
+}
 
 // The lanes of a constant vector of 32-bit integers.
 bool constant_lanes(llvm::Value* v, std::vector<uint32_t>* out) {
@@ -39,10 +41,17 @@ bool constant_lanes(llvm::Value* v, std::vector<uint32_t>* out) {
 llvm::Type* Codegen::type(Type t) {
   switch (t) {
     case kir::b1: return b_.getInt1Ty();
-    case kir::i8: case kir::u8: case kir::b8: return b_.getInt8Ty();
-    case kir::i16: case kir::u16: case kir::f16: case kir::bf16: return b_.getInt16Ty();
-    case kir::i32: case kir::u32: return b_.getInt32Ty();
-    case kir::i64: case kir::u64: return b_.getInt64Ty();
+    case kir::i8:
+    case kir::u8:
+    case kir::b8: return b_.getInt8Ty();
+    case kir::i16:
+    case kir::u16:
+    case kir::f16:
+    case kir::bf16: return b_.getInt16Ty();
+    case kir::i32:
+    case kir::u32: return b_.getInt32Ty();
+    case kir::i64:
+    case kir::u64: return b_.getInt64Ty();
     case kir::f32: return b_.getFloatTy();
     case kir::f64: return b_.getDoubleTy();
     case kir::none: break;
@@ -66,7 +75,8 @@ Value Codegen::wrap(llvm::Value* v, uint32_t align) {
   Value out;
   out.v = v;
   out.align = align;
-  if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(v); c && c->getBitWidth() == 32) out.align = low_bit(c->getZExtValue());
+  if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(v); c && c->getBitWidth() == 32)
+    out.align = low_bit(c->getZExtValue());
   Lanes lanes;
   if (constant_lanes(v, &lanes)) {
     out.pattern = std::move(lanes);
@@ -92,7 +102,8 @@ Value Codegen::value(kir::Ref ref) {
 Value Codegen::leaf(const kir::Node& n) {
   switch (n.op) {
     case Op::constant:
-      if (n.type == kir::f32) return wrap(llvm::ConstantFP::get(c_, llvm::APFloat(std::bit_cast<float>(static_cast<uint32_t>(n.imm)))));
+      if (n.type == kir::f32)
+        return wrap(llvm::ConstantFP::get(c_, llvm::APFloat(std::bit_cast<float>(static_cast<uint32_t>(n.imm)))));
       if (n.type == kir::f64) return wrap(llvm::ConstantFP::get(c_, llvm::APFloat(std::bit_cast<double>(n.imm))));
       return wrap(llvm::ConstantInt::get(type(n.type), n.imm));
     case Op::group: return wrap(group_);
@@ -119,7 +130,8 @@ Value Codegen::pure(const kir::Node& n) {
   if (count == 2) return binary(n, a, b);
   const Value c = value(n.c);
   if (n.op == Op::select) {
-    if (auto* known = llvm::dyn_cast_or_null<llvm::ConstantInt>(a.scalar() ? a.v : nullptr)) return known->isZero() ? c : b;
+    if (auto* known = llvm::dyn_cast_or_null<llvm::ConstantInt>(a.scalar() ? a.v : nullptr))
+      return known->isZero() ? c : b;
     const bool flat = b.scalar() && c.scalar() && a.scalar();
     return flat ? wrap(b_.CreateSelect(a.v, b.v, c.v)) : wrap(b_.CreateSelect(plain(a), vec(b), vec(c)));
   }
@@ -163,7 +175,9 @@ Value Codegen::binary(const kir::Node& n, const Value& a, const Value& b) {
   llvm::Value* y = flat ? b.v : vec(b);
   if (n.op == Op::shl || n.op == Op::shr) {
     y = b_.CreateZExtOrTrunc(y, x->getType());
-    llvm::Value* r = n.op == Op::shl ? b_.CreateShl(x, y) : kir::is_signed(operand) ? b_.CreateAShr(x, y) : b_.CreateLShr(x, y);
+    llvm::Value* r = n.op == Op::shl           ? b_.CreateShl(x, y)
+                     : kir::is_signed(operand) ? b_.CreateAShr(x, y)
+                                               : b_.CreateLShr(x, y);
     uint32_t align = 1;
     if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(y); c && n.op == Op::shl && flat) {
       align = low_bit(uint64_t{a.align} << std::min<uint64_t>(c->getZExtValue(), 31));
@@ -184,14 +198,17 @@ Value Codegen::binary(const kir::Node& n, const Value& a, const Value& b) {
   return wrap(arithmetic(n.op, operand, x, y), align);
 }
 
-// Keeps scalar + pattern through + - and multiplication, shifts, division, remainder and masks by constants. Division and masks
-// need the scalar part to be a multiple of the power of two in question and the pattern to stay below the scalar's alignment, so
-// that no carry passes between the two.
+// Keeps scalar + pattern through + - and multiplication, shifts, division, remainder and masks by constants. Division
+// and masks need the scalar part to be a multiple of the power of two in question and the pattern to stay below the
+// scalar's alignment, so that no carry passes between the two.
 bool Codegen::affine_binary(const kir::Node& n, const Value& a, const Value& b, Value* out) {
   auto parts = [&](const Value& v, llvm::Value** base, Lanes* pattern) {
-    if (v.affine()) *base = v.base, *pattern = v.pattern;
-    else if (v.scalar()) *base = v.v, pattern->assign(lanes_, 0);
-    else return false;
+    if (v.affine())
+      *base = v.base, *pattern = v.pattern;
+    else if (v.scalar())
+      *base = v.v, pattern->assign(lanes_, 0);
+    else
+      return false;
     return true;
   };
   llvm::Value *x = nullptr, *y = nullptr;
@@ -214,7 +231,9 @@ bool Codegen::affine_binary(const kir::Node& n, const Value& a, const Value& b, 
   const uint32_t largest = *std::max_element(p.begin(), p.end());
   const bool apart = !x || (largest < a.align && !kir::is_signed(n.type));
   const bool small = largest < (1u << 31);
-  auto each = [&](auto f) { for (uint32_t v : p) r.pattern.push_back(f(v)); };
+  auto each = [&](auto f) {
+    for (uint32_t v : p) r.pattern.push_back(f(v));
+  };
   if (n.op == Op::mul || (n.op == Op::shl && k < 32)) {
     const uint32_t f = n.op == Op::mul ? k : 1u << k;
     each([&](uint32_t v) { return v * f; });
@@ -269,8 +288,9 @@ llvm::Value* Codegen::arithmetic(Op op, Type t, llvm::Value* a, llvm::Value* b) 
   }
 }
 
-// Vectors of 32-bit integers divide in f64: with operands below 2^32 the quotient is at least 2^-32 (relative) away from the next
-// integer, rounding moves it by 2^-53, so truncation is exact; hardware has no vector division and would take the lanes one by one.
+// Vectors of 32-bit integers divide in f64: with operands below 2^32 the quotient is at least 2^-32 (relative) away
+// from the next integer, rounding moves it by 2^-53, so truncation is exact; hardware has no vector division and would
+// take the lanes one by one.
 llvm::Value* Codegen::divide(bool rem, Type t, llvm::Value* a, llvm::Value* b) {
   const bool sign = kir::is_signed(t);
   const bool vector = a->getType()->isVectorTy();
@@ -300,7 +320,8 @@ llvm::Value* Codegen::divide(bool rem, Type t, llvm::Value* a, llvm::Value* b) {
   return hardware(b_.CreateSelect(zero, one, b));
 }
 
-// LLVM's saturating conversions take vectors apart. The plain conversion gives some bits outside the range, which selects replace.
+// LLVM's saturating conversions take vectors apart. The plain conversion gives some bits outside the range, which
+// selects replace.
 llvm::Value* Codegen::saturate(Type to, llvm::Value* a) {
   llvm::Type *t = shaped(type(to), a->getType()), *f = a->getType();
   const bool sign = kir::is_signed(to);
@@ -309,7 +330,8 @@ llvm::Value* Codegen::saturate(Type to, llvm::Value* a) {
   auto integer = [&](const llvm::APInt& v) { return llvm::ConstantInt::get(t, v); };
   llvm::Value* r = b_.CreateFreeze(sign ? b_.CreateFPToSI(a, t) : b_.CreateFPToUI(a, t));
   const double limit = std::ldexp(1.0, static_cast<int>(sign ? bits - 1 : bits));
-  r = b_.CreateSelect(b_.CreateFCmpOGE(a, number(limit)), integer(sign ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits)), r);
+  r = b_.CreateSelect(b_.CreateFCmpOGE(a, number(limit)),
+                      integer(sign ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits)), r);
   if (!sign) return b_.CreateSelect(b_.CreateFCmpOGT(a, number(0)), r, llvm::Constant::getNullValue(t));
   r = b_.CreateSelect(b_.CreateFCmpOLT(a, number(-limit)), integer(llvm::APInt::getSignedMinValue(bits)), r);
   return b_.CreateSelect(b_.CreateFCmpUNO(a, a), llvm::Constant::getNullValue(t), r);
@@ -336,7 +358,8 @@ llvm::Value* Codegen::half_to_f32(llvm::Value* bits) {
   auto c = [&](uint32_t v) { return llvm::ConstantInt::get(t, v); };
   llvm::Value* magnitude = b_.CreateAnd(bits, c(0x7fff));
   llvm::Value* sign = b_.CreateShl(b_.CreateAnd(bits, c(0x8000)), c(16));
-  llvm::Value* scaled = b_.CreateFMul(b_.CreateBitCast(b_.CreateShl(magnitude, c(13)), f), llvm::ConstantFP::get(f, 0x1p112));
+  llvm::Value* scaled =
+      b_.CreateFMul(b_.CreateBitCast(b_.CreateShl(magnitude, c(13)), f), llvm::ConstantFP::get(f, 0x1p112));
   llvm::Value* special = b_.CreateICmpUGE(magnitude, c(0x7c00));
   llvm::Value* quiet = b_.CreateSelect(b_.CreateICmpUGT(magnitude, c(0x7c00)), c(0x400000), c(0));
   llvm::Value* inf = b_.CreateOr(b_.CreateOr(b_.CreateShl(magnitude, c(13)), c(0x7f800000)), quiet);
@@ -354,7 +377,8 @@ llvm::Value* Codegen::f32_to_half(llvm::Value* value) {
   llvm::Value* bits = b_.CreateBitCast(value, t);
   llvm::Value* sign = b_.CreateAnd(b_.CreateLShr(bits, c(16)), c(0x8000));
   llvm::Value* m = b_.CreateAnd(bits, c(0x7fffffff));
-  // Normal: round the 13 dropped bits to even, rebias. Subnormal: adding 0.5 lets the float unit round at the right bit.
+  // Normal: round the 13 dropped bits to even, rebias. Subnormal: adding 0.5 lets the float unit round at the right
+  // bit.
   llvm::Value* odd = b_.CreateAnd(b_.CreateLShr(m, c(13)), c(1));
   llvm::Value* normal = b_.CreateLShr(b_.CreateAdd(b_.CreateAdd(m, odd), c(0xc8000fffu)), c(13));
   llvm::Value* shifted = b_.CreateFAdd(b_.CreateBitCast(m, f), llvm::ConstantFP::get(f, 0.5));
@@ -397,8 +421,12 @@ llvm::Value* Codegen::dot4(llvm::Value* acc, llvm::Value* codes, llvm::Value* ac
     }
     // Codes are at most 127, so a pair's sum stays below 2^15 and the saturating instruction is exact.
     llvm::Type* bytes = llvm::FixedVectorType::get(b_.getInt8Ty(), n * 4);
-    const auto pair = n == 16 ? llvm::Intrinsic::x86_avx512_pmaddubs_w_512 : n == 8 ? llvm::Intrinsic::x86_avx2_pmadd_ub_sw : llvm::Intrinsic::x86_ssse3_pmadd_ub_sw_128;
-    const auto quad = n == 16 ? llvm::Intrinsic::x86_avx512_pmaddw_d_512 : n == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd : llvm::Intrinsic::x86_sse2_pmadd_wd;
+    const auto pair = n == 16  ? llvm::Intrinsic::x86_avx512_pmaddubs_w_512
+                      : n == 8 ? llvm::Intrinsic::x86_avx2_pmadd_ub_sw
+                               : llvm::Intrinsic::x86_ssse3_pmadd_ub_sw_128;
+    const auto quad = n == 16  ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
+                      : n == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
+                               : llvm::Intrinsic::x86_sse2_pmadd_wd;
     llvm::Value* p = b_.CreateIntrinsic(pair, {}, {b_.CreateBitCast(x, bytes), b_.CreateBitCast(y, bytes)});
     llvm::Value* d = b_.CreateIntrinsic(quad, {}, {p, llvm::ConstantInt::get(p->getType(), 1)});
     parts.push_back(b_.CreateAdd(c, d));

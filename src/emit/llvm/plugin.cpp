@@ -1,11 +1,11 @@
 // The entry table.
-#include <memory>
-#include <string>
-
 #include <llvm/ADT/StringMap.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/SubtargetFeature.h>
+
+#include <memory>
+#include <string>
 
 #include "emit/llvm/target.h"
 #include "emit/llvm_plugin.h"
@@ -45,14 +45,17 @@ bool answer(const tern_llvm_request& r, std::string* out) {
     return false;
   }
   emit::Request request{r.cpu ? r.cpu : "", r.features ? r.features : "", r.vector_bits,
-                        r.want == TERN_LLVM_IR ? emit::Want::ir : r.want == TERN_LLVM_ASSEMBLY ? emit::Want::assembly : emit::Want::object};
+                        r.want == TERN_LLVM_IR         ? emit::Want::ir
+                        : r.want == TERN_LLVM_ASSEMBLY ? emit::Want::assembly
+                                                       : emit::Want::object};
   return emit::generate(*kernel, request, out);
 }
 
 void compile(const tern_llvm_request* request, tern_llvm_result* result) {
   auto owner = std::make_unique<Answer>();
   const bool good = answer(*request, &owner->text);
-  *result = {good ? owner->text.data() : nullptr, good ? owner->text.size() : 0, good ? nullptr : owner->text.c_str(), nullptr};
+  *result = {good ? owner->text.data() : nullptr, good ? owner->text.size() : 0, good ? nullptr : owner->text.c_str(),
+             nullptr};
   result->owner = owner.release();
 }
 
@@ -71,6 +74,12 @@ std::string features() {
 
 extern "C" __attribute__((visibility("default"))) const tern_llvm_plugin* tern_llvm_plugin_table(void) {
   static const std::string cpu = llvm::sys::getHostCPUName().str(), feature_text = features();
-  static const tern_llvm_plugin table{TERN_LLVM_PLUGIN_VERSION, TERN_LLVM_CODEGEN_REVISION, LLVM_VERSION_STRING, cpu.c_str(), feature_text.c_str(), compile, release};
+  static const tern_llvm_plugin table{TERN_LLVM_PLUGIN_VERSION,
+                                      TERN_LLVM_CODEGEN_REVISION,
+                                      LLVM_VERSION_STRING,
+                                      cpu.c_str(),
+                                      feature_text.c_str(),
+                                      compile,
+                                      release};
   return &table;
 }

@@ -1,9 +1,5 @@
 #include "emit/llvm/target.h"
 
-#include <map>
-#include <memory>
-#include <mutex>
-
 #include <llvm/Analysis/AliasAnalysis.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/PassManager.h>
@@ -23,6 +19,10 @@
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
 
 #include "emit/llvm/codegen.h"
 #include "emit/llvm_plugin.h"
@@ -74,7 +74,8 @@ Isa isa_of(const llvm::TargetMachine& m, uint32_t vector_bits) {
 std::string lacks(const kir::Kernel& k, const Isa& isa) {
   for (const kir::Node& n : k.nodes) {
     if (n.op == kir::Op::fma && !isa.fma) return "kernel " + k.name + " uses fma, which the target's features lack";
-    if (n.op == kir::Op::rem && kir::is_float(n.type)) return "kernel " + k.name + " uses a float remainder, which is a library call";
+    if (n.op == kir::Op::rem && kir::is_float(n.type))
+      return "kernel " + k.name + " uses a float remainder, which is a library call";
   }
   return {};
 }
@@ -104,7 +105,8 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   }
 }
 
-bool emit(llvm::Module& module, llvm::TargetMachine& machine, bool assembly, llvm::SmallVectorImpl<char>& bytes, std::string* why) {
+bool emit(llvm::Module& module, llvm::TargetMachine& machine, bool assembly, llvm::SmallVectorImpl<char>& bytes,
+          std::string* why) {
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager pm;
   const auto type = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
@@ -124,7 +126,8 @@ std::string undefined(llvm::StringRef bytes) {
   for (const llvm::object::SymbolRef& s : (*object)->symbols()) {
     auto flags = s.getFlags();
     auto name = s.getName();
-    if (flags && (*flags & llvm::object::SymbolRef::SF_Undefined) && name && !name->empty()) names += (names.empty() ? "" : ", ") + name->str();
+    if (flags && (*flags & llvm::object::SymbolRef::SF_Undefined) && name && !name->empty())
+      names += (names.empty() ? "" : ", ") + name->str();
     if (!flags) llvm::consumeError(flags.takeError());
     if (!name) llvm::consumeError(name.takeError());
   }

@@ -1,9 +1,11 @@
-// attention over a paged KV state, with a running maximum (flash attention, Dao et al. 2022), for tiles of queries that share keys.
+// attention over a paged KV state, with a running maximum (flash attention, Dao et al. 2022), for tiles of queries that
+// share keys.
 //
-// A workgroup owns up to R rows: Q consecutive tokens times the G query heads of one kv head. Keys are taken in blocks of 64 at fixed
-// absolute positions. Lanes are keys while products are summed (each key is loaded once for all rows) and components while values
-// are. What a row's numbers are made of depends on its own keys alone: a key that it does not see weighs 0 and leaves sums as they
-// are, so neither the tile, the chunk a token came in nor its neighbours change a bit.
+// A workgroup owns up to R rows: Q consecutive tokens times the G query heads of one kv head. Keys are taken in blocks
+// of 64 at fixed absolute positions. Lanes are keys while products are summed (each key is loaded once for all rows)
+// and components while values are. What a row's numbers are made of depends on its own keys alone: a key that it does
+// not see weighs 0 and leaves sums as they are, so neither the tile, the chunk a token came in nor its neighbours
+// change a bit.
 #include <algorithm>
 
 #include "kernels/common/expr.h"
@@ -17,10 +19,10 @@ using kir::Shared;
 using kir::V;
 using kir::Var;
 
-constexpr float kNothing = -3.0e38f;  // below every score; finite, so that differences stay numbers
-constexpr uint32_t kKeys = 64;        // of a block
+constexpr float kNothing = -3.0e38f;          // below every score; finite, so that differences stay numbers
+constexpr uint32_t kKeys = 64;                // of a block
 constexpr uint32_t kFixed = 8 * kKeys + 512;  // bytes of workgroup memory beside the rows'
-constexpr uint32_t kRows = 12;        // accumulators that stay in registers
+constexpr uint32_t kRows = 12;                // accumulators that stay in registers
 
 struct Shape4 {
   uint32_t lanes = 1, heads = 1, tokens = 1;  // L; query heads and tokens of a workgroup
@@ -48,8 +50,10 @@ V as_i32(const V& v) { return v.type() == kir::i32 ? v : kir::cast(kir::i32, v);
 
 class Attention {
  public:
-  Attention(Launcher& l, const AttentionDesc& d, const Shape4& s) : l_(l), p_(l.problem()), d_(d), s_(s), L_(static_cast<int>(s.lanes)) {
-    q_ = bound(Role::q), k_ = bound(Role::k), v_ = bound(Role::v), pages_ = bound(Role::pages), position_ = bound(Role::position);
+  Attention(Launcher& l, const AttentionDesc& d, const Shape4& s)
+      : l_(l), p_(l.problem()), d_(d), s_(s), L_(static_cast<int>(s.lanes)) {
+    q_ = bound(Role::q), k_ = bound(Role::k), v_ = bound(Role::v), pages_ = bound(Role::pages),
+    position_ = bound(Role::position);
     row_start_ = bound(Role::row_start), kv_length_ = bound(Role::kv_length), out_ = bound(Role::out);
     parts_ = (static_cast<int>(d.value_size) + L_ - 1) / L_;
     queries_ = kir::shared("q", kir::f32, s.rows() * d.head_size);
@@ -95,7 +99,8 @@ class Attention {
   void start_token(uint32_t t) {
     const V mine = kir::cast(kir::i32, clamped(t));
     const Var before = kir::var(kir::u32, zero());  // row starts behind the first that are not above the token
-    kir::For(0, sequences_, [&](V i) { before.set(before.get() + kir::cast(kir::u32, as_i32(row_start_[i + 1]) <= mine)); });
+    kir::For(0, sequences_,
+             [&](V i) { before.set(before.get() + kir::cast(kir::u32, as_i32(row_start_[i + 1]) <= mine)); });
     sequence_.push_back(before.get());
     at_.push_back(as_i32(position_[clamped(t)]));
     kir::If(kir::lane() == 0, [&] {
@@ -107,12 +112,15 @@ class Attention {
   void start_row(V r) {
     const int size = static_cast<int>(d_.head_size);
     const V from = q_row(r) * size, to = r * size;
-    for_lanes(d_.head_size, [&](V c) { queries_.store(to + c, convert(q_[from + c], kir::f32) * static_cast<float>(d_.scale)); });
+    for_lanes(d_.head_size,
+              [&](V c) { queries_.store(to + c, convert(q_[from + c], kir::f32) * static_cast<float>(d_.scale)); });
     kir::For(0, static_cast<uint32_t>(parts_), [&](V part) { sums_.store(sum_at(r, part), V(0.f)); });
     // The last block computes no scores behind its end; what stands there is never seen, but it is read.
-    kir::For(0, kKeys / s_.lanes, [&](V sub) { weights_.store(r * static_cast<int>(kKeys) + (sub * L_ + kir::lane()), V(0.f)); });
+    kir::For(0, kKeys / s_.lanes,
+             [&](V sub) { weights_.store(r * static_cast<int>(kKeys) + (sub * L_ + kir::lane()), V(0.f)); });
     const int sinks = find_role(p_, Role::sinks);
-    const V first = sinks < 0 ? kir::constant(kir::f32, static_cast<double>(kNothing)) : convert(l_.operand(static_cast<uint16_t>(sinks))[head_of(r)], kir::f32);
+    const V first = sinks < 0 ? kir::constant(kir::f32, static_cast<double>(kNothing))
+                              : convert(l_.operand(static_cast<uint16_t>(sinks))[head_of(r)], kir::f32);
     kir::If(kir::lane() == 0, [&] {
       state_.store(r * 3, first);
       state_.store(r * 3 + 1, V(sinks < 0 ? 0.f : 1.f));
@@ -123,8 +131,10 @@ class Attention {
     const int n = static_cast<int>(count);
     kir::For(0, static_cast<uint32_t>((n + L_ - 1) / L_), [&](V i) {
       const V c = i * L_ + kir::lane();
-      if (n % L_ == 0) f(c);
-      else kir::If(c < n, [&] { f(c); });
+      if (n % L_ == 0)
+        f(c);
+      else
+        kir::If(c < n, [&] { f(c); });
     });
   }
 
@@ -183,7 +193,8 @@ class Attention {
         const kir::Parts k = pairs.load(row * (size / step) + c);
         for (int i = 0; i < step; ++i) {
           const V value = convert(k[i], kir::f32);
-          for (uint32_t r = 0; r < s_.rows(); ++r) sum[r].set(kir::fma(value, queries_[c * step + (static_cast<int>(r) * size + i)], sum[r].get()));
+          for (uint32_t r = 0; r < s_.rows(); ++r)
+            sum[r].set(kir::fma(value, queries_[c * step + (static_cast<int>(r) * size + i)], sum[r].get()));
         }
       });
       for (uint32_t r = 0; r < s_.rows(); ++r) weights_.store(key + static_cast<int>(r * kKeys), sum[r].get());
@@ -193,7 +204,8 @@ class Attention {
   // Scores of a row become weights against its running maximum; what was summed before is scaled to it.
   void weigh(V r, V s, V base) {
     const V t = r / static_cast<int>(s_.heads), place = tokens_of_[t * 2 + 1];
-    const V mine = kir::bitcast(kir::u32, tokens_of_[t * 2]) == s && row_start_first(s) <= kir::cast(kir::i32, token_of(r));
+    const V mine =
+        kir::bitcast(kir::u32, tokens_of_[t * 2]) == s && row_start_first(s) <= kir::cast(kir::i32, token_of(r));
     std::vector<V> score;
     for (int sub = 0; sub < static_cast<int>(kKeys); sub += L_) {
       const V at = kir::lane() + sub, key = base + at;
@@ -254,7 +266,8 @@ class Attention {
     }
     kir::For(0, here, [&](V j) {
       const V v = convert(v_[rows_[j] * size + column], kir::f32);
-      for (uint32_t r = 0; r < s_.rows(); ++r) acc[r].set(kir::fma(weights_[j + static_cast<int>(r * kKeys)], v, acc[r].get()));
+      for (uint32_t r = 0; r < s_.rows(); ++r)
+        acc[r].set(kir::fma(weights_[j + static_cast<int>(r * kKeys)], v, acc[r].get()));
     });
     for (uint32_t r = 0; r < s_.rows(); ++r) sums_.store(sum_at(kir::constant(kir::u32, r), part), acc[r].get());
   }
@@ -269,8 +282,10 @@ class Attention {
         kir::For(0, static_cast<uint32_t>(parts_), [&](V part) {
           const V column = part * L_ + kir::lane();
           auto store = [&] { out_.store(q_row(r) * size + column, convert(sums_[sum_at(r, part)] * inverse, type)); };
-          if (size % L_ == 0) store();
-          else kir::If(column < size, store);
+          if (size % L_ == 0)
+            store();
+          else
+            kir::If(column < size, store);
         });
       });
     });
@@ -299,13 +314,16 @@ Status build_attention(const Problem& problem, const Bid&, BuildCtx& ctx) {
 OrRefuse<std::vector<Bid>> bid_attention(const Problem& problem, const Asked& asked) {
   const auto& d = std::get<AttentionDesc>(problem.desc);
   if (!d.paged) return refuse("reads paged keys only; dense attention decomposes");
-  if (d.head_size == 0 || d.value_size == 0 || d.kv_heads == 0 || d.heads % d.kv_heads != 0) return refuse("head sizes are not constant");
-  for (const Role role : {Role::q, Role::k, Role::v, Role::row_start, Role::kv_length, Role::pages, Role::position, Role::out}) {
+  if (d.head_size == 0 || d.value_size == 0 || d.kv_heads == 0 || d.heads % d.kv_heads != 0)
+    return refuse("head sizes are not constant");
+  for (const Role role :
+       {Role::q, Role::k, Role::v, Role::row_start, Role::kv_length, Role::pages, Role::position, Role::out}) {
     if (find_role(problem, role) < 0) return refuse("an operand is missing");
   }
   for (const Role role : {Role::q, Role::k, Role::v, Role::out}) {
     const DType t = problem.operands[static_cast<size_t>(find_role(problem, role))].type.dtype;
-    if (t != DType::f32 && t != DType::f16 && t != DType::bf16) return refuse("attention is over f32, f16 or bf16, not " + std::string(dtype_name(t)));
+    if (t != DType::f32 && t != DType::f16 && t != DType::bf16)
+      return refuse("attention is over f32, f16 or bf16, not " + std::string(dtype_name(t)));
   }
   const DType out = problem.operands[static_cast<size_t>(find_role(problem, Role::out))].type.dtype;
   if (out != DType::f32 && !asked.caps.f16_storage) return refuse("the device stores no halves");
@@ -314,14 +332,17 @@ OrRefuse<std::vector<Bid>> bid_attention(const Problem& problem, const Asked& as
   const double tokens = largest(asked, problem, problem.extent[0]);
   const Shape4 s = shape_of(d, asked.caps, static_cast<int64_t>(tokens));
   const uint64_t memory = 4ull * s.rows() * (d.head_size + d.value_size + s.lanes + kKeys + 3) + kFixed;
-  if (memory > asked.caps.workgroup_bytes) return refuse("a row takes " + std::to_string(memory) + " bytes of workgroup memory");
+  if (memory > asked.caps.workgroup_bytes)
+    return refuse("a row takes " + std::to_string(memory) + " bytes of workgroup memory");
   Bid bid;
   bid.layouts = std::move(layouts);
   bid.numerics = numerics_tag("attention 2", {static_cast<int64_t>(s.lanes), d.head_size}, asked.caps);
-  for (size_t i = 0; i < bid.layouts.size(); ++i) bid.bytes += bytes_of(problem.operands[i], bid.layouts[i], problem, asked);
+  for (size_t i = 0; i < bid.layouts.size(); ++i)
+    bid.bytes += bytes_of(problem.operands[i], bid.layouts[i], problem, asked);
   const auto& k = problem.operands[static_cast<size_t>(find_role(problem, Role::k))];
   bid.flop = 2.0 * tokens * d.heads * (d.head_size + d.value_size) * largest(asked, problem, k.type.shape[0]);
-  bid.seconds = asked.caps.launch_s + std::max(bid.bytes / asked.caps.read_bytes_per_s, bid.flop / asked.caps.flop_per_s);
+  bid.seconds =
+      asked.caps.launch_s + std::max(bid.bytes / asked.caps.read_bytes_per_s, bid.flop / asked.caps.flop_per_s);
   bid.variant = "t" + std::to_string(s.tokens) + " h" + std::to_string(s.heads);
   return std::vector<Bid>{bid};
 }

@@ -4,10 +4,12 @@ namespace tern::kernels {
 
 using kir::V;
 
-kir::Shared block_staging() { return kir::B::current().caps().byte_storage ? kir::Shared() : kir::shared("codes", kir::u32, kBlock); }
+kir::Shared block_staging() {
+  return kir::B::current().caps().byte_storage ? kir::Shared() : kir::shared("codes", kir::u32, kBlock);
+}
 
-void store_block(Launcher& l, const kir::Buffer& words, const V& row_base, const V& columns, const V& block, const V& value,
-                 const kir::Shared& staging) {
+void store_block(Launcher& l, const kir::Buffer& words, const V& row_base, const V& columns, const V& block,
+                 const V& value, const kir::Shared& staging) {
   const V most = kir::wg_max(kir::abs(value));
   const V scale = most * (1.f / 127.f);
   // A block of zeros (or of subnormals, whose reciprocal overflows) is stored as zeros.

@@ -10,11 +10,15 @@ OrRefuse<Unit> check_expr(const ScalarExpr& expr, const Caps& caps) {
   for (size_t i = 0; i < expr.code.size(); ++i) {
     const ScalarExpr::Ins& ins = expr.code[i];
     const auto type = kir::value_type(ins.type);
-    if (!type) return refuse("instruction " + std::to_string(i) + ": kernels do not compute " + std::string(dtype_name(ins.type)));
+    if (!type)
+      return refuse("instruction " + std::to_string(i) + ": kernels do not compute " +
+                    std::string(dtype_name(ins.type)));
     if ((*type == kir::i64 || *type == kir::u64) && !caps.i64) {
-      return refuse("instruction " + std::to_string(i) + " is " + std::string(dtype_name(ins.type)) + ", which the device lacks");
+      return refuse("instruction " + std::to_string(i) + " is " + std::string(dtype_name(ins.type)) +
+                    ", which the device lacks");
     }
-    if (*type == kir::f64 && !caps.f64) return refuse("instruction " + std::to_string(i) + " is f64, which the device lacks");
+    if (*type == kir::f64 && !caps.f64)
+      return refuse("instruction " + std::to_string(i) + " is f64, which the device lacks");
   }
   return Unit{};
 }
@@ -30,8 +34,10 @@ V map_index(Launcher& l, const IndexMap& map, std::span<const V> axes) {
   for (size_t a = 0; a < map.stride.size() && a < axes.size(); ++a) {
     const auto c = map.stride[a].constant();
     if (c && *c == 0) continue;
-    if (c && *c < 0) at = at - axes[a] * l.size(Dim(-*c));
-    else at = at + axes[a] * l.size(map.stride[a]);
+    if (c && *c < 0)
+      at = at - axes[a] * l.size(Dim(-*c));
+    else
+      at = at + axes[a] * l.size(map.stride[a]);
   }
   return at;
 }
@@ -77,7 +83,8 @@ std::vector<V> emit_expr(Launcher& l, const ScalarExpr& expr, const ExprInputs& 
     switch (ins.kind) {
       case Kind::load: {
         const ScalarExpr::Load& load = expr.loads[ins.a];
-        out.push_back(in.load ? convert(in.load(load), to) : convert(l.operand(load.operand)[map_index(l, load.map, in.axes)], to));
+        out.push_back(in.load ? convert(in.load(load), to)
+                              : convert(l.operand(load.operand)[map_index(l, load.map, in.axes)], to));
         break;
       }
       case Kind::accumulator: out.push_back(convert(in.accumulator(ins.a), to)); break;
@@ -89,7 +96,8 @@ std::vector<V> emit_expr(Launcher& l, const ScalarExpr& expr, const ExprInputs& 
         const uint16_t from[3] = {ins.a, ins.b, ins.c};
         std::vector<V> args;
         for (int i = 0; i < arity; ++i) args.push_back(out[from[i]]);
-        const DType operand = ins.op == ScalarOp::cast ? ins.type : expr.code[ins.op == ScalarOp::select ? ins.b : ins.a].type;
+        const DType operand =
+            ins.op == ScalarOp::cast ? ins.type : expr.code[ins.op == ScalarOp::select ? ins.b : ins.a].type;
         out.push_back(convert(kir::scalar(l.b(), ins.op, operand, args), to));
         break;
       }

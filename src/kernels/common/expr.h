@@ -15,9 +15,9 @@ OrRefuse<Unit> check_expr(const ScalarExpr& expr, const Caps& caps);
 // Where an expression finds what it reads. Coordinates are u32, one an axis of the maps.
 struct ExprInputs {
   std::span<const kir::V> axes;
-  std::function<kir::V(const ScalarExpr::Load&)> load;      // null: dense operands through their maps
+  std::function<kir::V(const ScalarExpr::Load&)> load;  // null: dense operands through their maps
   std::function<kir::V(uint16_t which)> accumulator;
-  std::function<kir::V(uint16_t axis)> index;               // null: axes
+  std::function<kir::V(uint16_t axis)> index;  // null: axes
 };
 
 // The values of all instructions, in value types.

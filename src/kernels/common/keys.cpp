@@ -10,7 +10,8 @@ V order_key(const V& value, bool largest) {
   const bool wide = kir::is_wide64(type);
   const kir::Type bits = wide ? kir::u64 : kir::u32;
   kir::B& b = kir::B::current();
-  const V sign = b.constant(bits, wide ? uint64_t{1} << 63 : uint64_t{1} << 31), ones = b.constant(bits, wide ? ~uint64_t{0} : 0xffffffffu);
+  const V sign = b.constant(bits, wide ? uint64_t{1} << 63 : uint64_t{1} << 31),
+          ones = b.constant(bits, wide ? ~uint64_t{0} : 0xffffffffu);
   V key;
   if (kir::is_float(type)) {
     const V zero = kir::constant(type, 0);

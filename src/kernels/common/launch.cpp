@@ -49,7 +49,8 @@ kir::Buffer Launcher::operand(uint16_t index, int width) {
   kir::BufferOptions options;
   const bool special = o.layout && o.layout.def != &kDense;
   // Blocks and tiles are seen as words; views of other types lie on the same binding.
-  const kir::Buffer buffer = bind(ctx_.whole(index), "p" + std::to_string(index), special || !type || o.type.format ? kir::u32 : *type, options);
+  const kir::Buffer buffer = bind(ctx_.whole(index), "p" + std::to_string(index),
+                                  special || !type || o.type.format ? kir::u32 : *type, options);
   operands_.emplace_back(index, buffer);
   return width == 1 ? buffer : buffer.as(buffer.type(), width);
 }
@@ -66,7 +67,9 @@ Status Launcher::launch(Dim groups) {
   def.kind = KernelDef::Kind::kir;
   def.code = kir::serialize(kernel);
   for (const kir::Binding& b : kernel.bindings) {
-    def.sig.bindings.push_back(b.access == kir::read ? Access::read : b.access == kir::write ? Access::write : Access::update);
+    def.sig.bindings.push_back(b.access == kir::read    ? Access::read
+                               : b.access == kir::write ? Access::write
+                                                        : Access::update);
   }
   def.sig.scalars = static_cast<uint32_t>(scalars_.size());
   def.hash = Hasher().text("kir").bytes(def.code).text(caps().isa).u64(static_cast<uint64_t>(caps().form)).done();
@@ -77,7 +80,9 @@ Status Launcher::launch(Dim groups) {
   return ok();
 }
 
-uint32_t floor_power_of_two(uint64_t v) { return v == 0 ? 1u : 1u << (std::bit_width(std::min<uint64_t>(v, 1u << 30)) - 1); }
+uint32_t floor_power_of_two(uint64_t v) {
+  return v == 0 ? 1u : 1u << (std::bit_width(std::min<uint64_t>(v, 1u << 30)) - 1);
+}
 
 uint32_t stream_lanes(const Caps& caps, int64_t count) {
   uint32_t lanes = floor_power_of_two(std::min(caps.max_lanes, caps.lanes * 4));
@@ -92,14 +97,17 @@ int find_role(const Problem& problem, Role role, int nth) {
   return -1;
 }
 
-Hash numerics_tag(std::string_view name, std::initializer_list<int64_t> numbers, const Caps& caps, std::string_view format) {
+Hash numerics_tag(std::string_view name, std::initializer_list<int64_t> numbers, const Caps& caps,
+                  std::string_view format) {
   Hasher h;
   h.text(name).text(format).text(caps.isa).u64(caps.lanes).u64(caps.fma);
   for (int64_t n : numbers) h.i64(n);
   return h.done();
 }
 
-double largest(const Asked& asked, const Problem& problem, Dim d) { return static_cast<double>(asked.dims.range(d, problem.bounds).second); }
+double largest(const Asked& asked, const Problem& problem, Dim d) {
+  return static_cast<double>(asked.dims.range(d, problem.bounds).second);
+}
 
 double bytes_of(const Operand& operand, const Layout& layout, const Problem& problem, const Asked& asked) {
   const auto bytes = layout.def->bytes(asked.dims, operand.type, layout.tile);
@@ -109,7 +117,8 @@ double bytes_of(const Operand& operand, const Layout& layout, const Problem& pro
 OrRefuse<Unit> check_bindings(const Problem& problem, const std::vector<Layout>& layouts, const Asked& asked,
                               std::initializer_list<int> windowed) {
   if (problem.operands.size() > asked.caps.max_bindings) {
-    return refuse(std::to_string(problem.operands.size()) + " operands, the device binds " + std::to_string(asked.caps.max_bindings));
+    return refuse(std::to_string(problem.operands.size()) + " operands, the device binds " +
+                  std::to_string(asked.caps.max_bindings));
   }
   for (size_t i = 0; i < problem.operands.size(); ++i) {
     const Operand& o = problem.operands[i];
@@ -136,8 +145,10 @@ OrRefuse<std::vector<Layout>> dense_layouts(const Problem& problem) {
   std::vector<Layout> out;
   for (size_t i = 0; i < problem.operands.size(); ++i) {
     const Operand& o = problem.operands[i];
-    if (!is_dense(o.layout)) return refuse("operand " + std::to_string(i) + " lies as " + std::string(o.layout.def->name) + ", wants dense");
-    if (o.type.format) return refuse("operand " + std::to_string(i) + " is in blocks of " + std::string(o.type.format->name));
+    if (!is_dense(o.layout))
+      return refuse("operand " + std::to_string(i) + " lies as " + std::string(o.layout.def->name) + ", wants dense");
+    if (o.type.format)
+      return refuse("operand " + std::to_string(i) + " is in blocks of " + std::string(o.type.format->name));
     out.push_back({&kDense, {}});
   }
   return out;

@@ -9,8 +9,8 @@
 
 namespace tern::kernels {
 
-// One kernel and one launch of it. Sizes and buffers are named once and become dims and bindings of the kernel and scalars and
-// uses of the step, in the same order.
+// One kernel and one launch of it. Sizes and buffers are named once and become dims and bindings of the kernel and
+// scalars and uses of the step, in the same order.
 class Launcher {
  public:
   Launcher(BuildCtx& ctx, const Problem& problem, std::string name, uint32_t lanes);
@@ -42,14 +42,16 @@ class Launcher {
   std::vector<std::pair<uint16_t, kir::Buffer>> operands_;
 };
 
-// Lanes of a streaming kernel over `count` elements (negative: unknown): about four registers, never more than there is.
+// Lanes of a streaming kernel over `count` elements (negative: unknown): about four registers, never more than there
+// is.
 uint32_t stream_lanes(const Caps& caps, int64_t count);
 uint32_t floor_power_of_two(uint64_t v);
 
 // Operands by role; -1: none.
 int find_role(const Problem& problem, Role role, int nth = 0);
 // The numerics tag: a kernel's name and version, and what its order depends on.
-Hash numerics_tag(std::string_view name, std::initializer_list<int64_t> numbers, const Caps& caps, std::string_view format = {});
+Hash numerics_tag(std::string_view name, std::initializer_list<int64_t> numbers, const Caps& caps,
+                  std::string_view format = {});
 
 // Bytes of an operand in a layout at the range's upper bounds; saturates.
 double bytes_of(const Operand& operand, const Layout& layout, const Problem& problem, const Asked& asked);

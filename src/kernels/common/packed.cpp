@@ -6,7 +6,8 @@ namespace tern::kernels {
 
 OrRefuse<Packed> packed_shape(const TensorType& type, Tile tile) {
   const Format* f = type.format;
-  if (!f || (f->cls != CodeClass::packed && f->cls != CodeClass::packed_min)) return refuse("the weight is no packed integer");
+  if (!f || (f->cls != CodeClass::packed && f->cls != CodeClass::packed_min))
+    return refuse("the weight is no packed integer");
   if (f->block[0] != 1) return refuse("blocks of several rows");
   if (f->scale != DType::f16 && f->scale != DType::f32) return refuse("scales of " + std::string(dtype_name(f->scale)));
   Packed p;

@@ -7,11 +7,11 @@ namespace tern::kernels {
 
 // Geometry of one weight's records. Indices count words (codes) or elements of the scale type (scales, mins).
 struct Packed {
-  uint32_t rows = 0;      // of a tile, R
-  uint32_t bits = 0;      // stored per code, B
-  uint32_t code_bits = 0; // of the format
-  uint32_t groups = 1;    // scales of a block, S
-  uint32_t group = 32;    // columns of a scale, at most 32
+  uint32_t rows = 0;       // of a tile, R
+  uint32_t bits = 0;       // stored per code, B
+  uint32_t code_bits = 0;  // of the format
+  uint32_t groups = 1;     // scales of a block, S
+  uint32_t group = 32;     // columns of a scale, at most 32
   bool has_min = false;
   int32_t zero = 0;
   kir::Type scale = kir::f16;

@@ -1,5 +1,6 @@
-// region: outputs = prologue(index), for every index of extent. Axes that every map walks as one are joined; the trailing axes
-// become lanes (loads and stores along them are vectors where a map's stride allows), the others become workgroups.
+// region: outputs = prologue(index), for every index of extent. Axes that every map walks as one are joined; the
+// trailing axes become lanes (loads and stores along them are vectors where a map's stride allows), the others become
+// workgroups.
 #include <algorithm>
 
 #include "kernels/common/expr.h"
@@ -53,8 +54,10 @@ Space joined(const Problem& p, DimTable& dims) {
       s.extent.push_back(p.extent[a]);
     }
     for (size_t i = 0; i < maps.size(); ++i) {
-      if (join) kept[i].stride.back() = maps[i]->stride[a];
-      else kept[i].stride.push_back(maps[i]->stride[a]);
+      if (join)
+        kept[i].stride.back() = maps[i]->stride[a];
+      else
+        kept[i].stride.push_back(maps[i]->stride[a]);
     }
     s.axis_of[a] = static_cast<int>(s.extent.size()) - 1;
     last_indexed = indexed[a];
@@ -82,7 +85,8 @@ OrRefuse<Unit> check_word_stores(const Space& s, int per_lane, DimTable& dims) {
   }
   for (const Output& o : s.outs) {
     bool good = o.map.stride.back() == Dim(1) && dims.divisible(o.map.offset, per_lane).value_or(false);
-    for (size_t a = 0; a + 1 < o.map.stride.size(); ++a) good = good && dims.divisible(o.map.stride[a], per_lane).value_or(false);
+    for (size_t a = 0; a + 1 < o.map.stride.size(); ++a)
+      good = good && dims.divisible(o.map.stride[a], per_lane).value_or(false);
     if (!good) return refuse("small elements need whole words, and an output is not stored in runs of them");
   }
   return Unit{};
@@ -93,7 +97,7 @@ struct Plan {
   int64_t inner = 1;       // their elements; -1: the last axis alone, symbolic
   Dim inner_dim = 1;
   uint32_t lanes = 1;
-  int64_t chunks = 1;      // vectors that one workgroup does in turn
+  int64_t chunks = 1;  // vectors that one workgroup does in turn
 };
 
 constexpr int64_t kEnough = 1024;  // elements of a workgroup beyond which its overhead no longer shows
@@ -121,7 +125,6 @@ Plan plan(const Space& s, const Caps& caps, int per_lane, DimTable& dims) {
   return p;
 }
 
-
 Status build_region(const Problem& problem, const Bid&, BuildCtx& ctx) {
   DimTable& dims = ctx.asked.dims;
   const Caps& caps = ctx.asked.caps;
@@ -137,8 +140,10 @@ Status build_region(const Problem& problem, const Bid&, BuildCtx& ctx) {
   std::vector<V> axes(s.extent.size());
   V rest = kir::group(), block = kir::constant(kir::u32, 0);
   if (tiles != Dim(1)) {
-    if (p.first_inner == 0) block = rest;
-    else block = rest % l.size(tiles), rest = rest / l.size(tiles);
+    if (p.first_inner == 0)
+      block = rest;
+    else
+      block = rest % l.size(tiles), rest = rest / l.size(tiles);
   }
   for (size_t a = p.first_inner; a-- > 0;) {
     axes[a] = a == 0 ? rest : rest % l.size(s.extent[a]);
@@ -156,7 +161,9 @@ Status build_region(const Problem& problem, const Bid&, BuildCtx& ctx) {
       }
       ExprInputs in;
       in.axes = axes;
-      in.index = [&](uint16_t old) { return s.axis_of[old] < 0 ? kir::constant(kir::u32, 0) : axes[static_cast<size_t>(s.axis_of[old])]; };
+      in.index = [&](uint16_t old) {
+        return s.axis_of[old] < 0 ? kir::constant(kir::u32, 0) : axes[static_cast<size_t>(s.axis_of[old])];
+      };
       values.push_back(emit_expr(l, s.expr, in));
       if (per_lane > 1) continue;
       for (const Output& o : s.outs) {
@@ -180,18 +187,24 @@ Status build_region(const Problem& problem, const Bid&, BuildCtx& ctx) {
         std::vector<V> v;
         for (int w = 0; w < width; ++w) v.push_back(convert(values[static_cast<size_t>(k + w)][o.result], loaded));
         const V at = map_index(l, o.map, back);
-        if (width == 1) y.store(at, v[0]);
-        else y.as(y.type(), width).store(at / width, v);
+        if (width == 1)
+          y.store(at, v[0]);
+        else
+          y.as(y.type(), width).store(at / width, v);
       }
     }
   };
   auto chunk = [&](V c) {
     const V first = (block * static_cast<int>(p.chunks) + c) * static_cast<int>(vector) + kir::lane() * per_lane;
-    if (exact) element(first);
-    else kir::If(first < l.size(p.inner_dim), [&] { element(first); });
+    if (exact)
+      element(first);
+    else
+      kir::If(first < l.size(p.inner_dim), [&] { element(first); });
   };
-  if (p.chunks == 1) chunk(kir::constant(kir::u32, 0));
-  else kir::For(0, static_cast<uint32_t>(p.chunks), chunk);
+  if (p.chunks == 1)
+    chunk(kir::constant(kir::u32, 0));
+  else
+    kir::For(0, static_cast<uint32_t>(p.chunks), chunk);
   return l.launch(groups);
 }
 
@@ -212,7 +225,8 @@ OrRefuse<std::vector<Bid>> bid_region(const Problem& problem, const Asked& asked
   for (Dim d : problem.extent) elements *= largest(asked, problem, d);
   for (size_t i = 0; i < layouts.size(); ++i) bid.bytes += bytes_of(problem.operands[i], layouts[i], problem, asked);
   bid.flop = elements * expr_flop(problem.prologue);
-  bid.seconds = asked.caps.launch_s + std::max(bid.bytes / asked.caps.read_bytes_per_s, bid.flop / asked.caps.flop_per_s);
+  bid.seconds =
+      asked.caps.launch_s + std::max(bid.bytes / asked.caps.read_bytes_per_s, bid.flop / asked.caps.flop_per_s);
   bid.variant = "lanes";
   return std::vector<Bid>{bid};
 }

@@ -1,6 +1,6 @@
-// Matmul of dense operands whose rows both lie along k: lanes along k, a tile of outputs per workgroup, one reduction over the lanes
-// at the end. Batched weights, weights made at run time, any type. A lane sums k = lane, lane + L, ... ascending; the order of an
-// output depends on K alone.
+// Matmul of dense operands whose rows both lie along k: lanes along k, a tile of outputs per workgroup, one reduction
+// over the lanes at the end. Batched weights, weights made at run time, any type. A lane sums k = lane, lane + L, ...
+// ascending; the order of an output depends on K alone.
 #include <algorithm>
 
 #include "kernels/matmul/outputs.h"
@@ -29,7 +29,12 @@ kir::Type sum_type(const Problem& p, const Part& part, uint16_t x) {
 class Dots {
  public:
   Dots(Launcher& l, const Part& part, Tile tile)
-      : l_(l), p_(l.problem()), part_(part), tile_(tile), x_(static_cast<uint16_t>(find_role(p_, Role::x))), type_(sum_type(p_, part, x_)) {}
+      : l_(l),
+        p_(l.problem()),
+        part_(part),
+        tile_(tile),
+        x_(static_cast<uint16_t>(find_role(p_, Role::x))),
+        type_(sum_type(p_, part, x_)) {}
 
   Dim groups() {
     DimTable& d = l_.dims();
@@ -52,20 +57,25 @@ class Dots {
     const bool whole = d.divisible(p_.extent[2], lanes).value_or(false);
     kir::For(0, l_.size(d.ceildiv(p_.extent[2], lanes)), [&](V i) {
       const V k = i * lanes + kir::lane();
-      if (whole) step(k);
-      else kir::If(k < k_, [&] { step(k); });
+      if (whole)
+        step(k);
+      else
+        kir::If(k < k_, [&] { step(k); });
     });
     write();
   }
 
  private:
-  V inside(V index, V count, Dim extent, int tile) { return l_.dims().divisible(extent, tile).value_or(false) ? index : kir::min(index, count - 1); }
+  V inside(V index, V count, Dim extent, int tile) {
+    return l_.dims().divisible(extent, tile).value_or(false) ? index : kir::min(index, count - 1);
+  }
 
   void step(V k) {
     std::vector<V> w;
     const kir::Buffer weight = l_.operand(part_.weights[0]);
     const V base = std::get<MatmulDesc>(p_.desc).batched_weight ? batch_ * n_ : kir::constant(kir::u32, 0);
-    for (const V& c : columns_) w.push_back(convert(weight[(base + inside(c, n_, part_.n, tile_.columns)) * k_ + k], type_));
+    for (const V& c : columns_)
+      w.push_back(convert(weight[(base + inside(c, n_, part_.n, tile_.columns)) * k_ + k], type_));
     for (int i = 0; i < tile_.rows; ++i) {
       const V row = inside(rows_[static_cast<size_t>(i)], m_, p_.extent[1], tile_.rows);
       V a;
@@ -79,7 +89,8 @@ class Dots {
       }
       for (int j = 0; j < tile_.columns; ++j) {
         Var& sum = acc_[static_cast<size_t>(i * tile_.columns + j)];
-        sum.set(kir::is_float(type_) ? kir::fma(w[static_cast<size_t>(j)], a, sum.get()) : w[static_cast<size_t>(j)] * a + sum.get());
+        sum.set(kir::is_float(type_) ? kir::fma(w[static_cast<size_t>(j)], a, sum.get())
+                                     : w[static_cast<size_t>(j)] * a + sum.get());
       }
     }
   }
@@ -91,7 +102,8 @@ class Dots {
     for (const Var& a : acc_) sums.push_back(kir::wg_add(a.get()));
     for (int i = 0; i < tile_.rows; ++i) {
       for (int j = 0; j < tile_.columns; ++j) {
-        const V row = rows_[static_cast<size_t>(i)], column = columns_[static_cast<size_t>(j)], sum = sums[static_cast<size_t>(i * tile_.columns + j)];
+        const V row = rows_[static_cast<size_t>(i)], column = columns_[static_cast<size_t>(j)],
+                sum = sums[static_cast<size_t>(i * tile_.columns + j)];
         kir::If(kir::lane() == 0 && row < m_ && column < n_, [&] {
           const V axes[3] = {batch_, row, column};
           std::vector<V> values = {sum};
@@ -103,7 +115,8 @@ class Dots {
           }
           for (const Output& o : part_.outs) {
             const kir::Buffer y = l_.operand(o.operand);
-            y.store(map_index(l_, map_or_dense(l_.dims(), o.map, extents), axes), convert(values[part_.epilogue.empty() ? 0 : o.result], kir::type_info(y.type()).loaded));
+            y.store(map_index(l_, map_or_dense(l_.dims(), o.map, extents), axes),
+                    convert(values[part_.epilogue.empty() ? 0 : o.result], kir::type_info(y.type()).loaded));
           }
         });
       }
@@ -143,15 +156,18 @@ OrRefuse<std::vector<Bid>> bid_dots(const Problem& p, const Asked& asked) {
     if (part.weights.size() != 1) return refuse("takes one weight a part");
     TERN_ACCEPT(fit, check_expr(part.epilogue, asked.caps));
     for (const Output& o : part.outs) {
-      if (dtype_bytes(p.operands[o.operand].type.dtype) < 4 && !asked.caps.f16_storage) return refuse("the device stores no halves");
+      if (dtype_bytes(p.operands[o.operand].type.dtype) < 4 && !asked.caps.f16_storage)
+        return refuse("the device stores no halves");
     }
-    bid.flop += 2 * largest(asked, p, r.m) * largest(asked, p, r.batch) * largest(asked, p, part.n) * largest(asked, p, r.k);
+    bid.flop +=
+        2 * largest(asked, p, r.m) * largest(asked, p, r.batch) * largest(asked, p, part.n) * largest(asked, p, r.k);
   }
   bid.layouts = std::move(layouts);
   bid.numerics = numerics_tag("matmul dots 1", {}, asked.caps);
   for (size_t i = 0; i < bid.layouts.size(); ++i) bid.bytes += bytes_of(p.operands[i], bid.layouts[i], p, asked);
   bid.launches = static_cast<int>(p.parts.size());
-  bid.seconds = asked.caps.launch_s * bid.launches + std::max(bid.bytes / asked.caps.read_bytes_per_s, 1.5 * bid.flop / asked.caps.flop_per_s);
+  bid.seconds = asked.caps.launch_s * bid.launches +
+                std::max(bid.bytes / asked.caps.read_bytes_per_s, 1.5 * bid.flop / asked.caps.flop_per_s);
   return std::vector<Bid>{bid};
 }
 

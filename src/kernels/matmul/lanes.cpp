@@ -1,7 +1,9 @@
-// Matmul with lanes along the weight's rows: float tiles, dense [K, N] (batched too), and packed weights with float activations.
-// acc = fma(w[n, k], x[m, k], acc) for k ascending: one order for every row, whatever M, tile, batch or range; rows are bit-equal.
+// Matmul with lanes along the weight's rows: float tiles, dense [K, N] (batched too), and packed weights with float
+// activations. acc = fma(w[n, k], x[m, k], acc) for k ascending: one order for every row, whatever M, tile, batch or
+// range; rows are bit-equal.
 //
-// A workgroup of 32 lanes holds 32 * U rows of the weight and T rows of x: T = 1, U = 2 for decode, T = 8 (AVX-512) for prefill.
+// A workgroup of 32 lanes holds 32 * U rows of the weight and T rows of x: T = 1, U = 2 for decode, T = 8 (AVX-512) for
+// prefill.
 #include <algorithm>
 
 #include "kernels/common/packed.h"
@@ -58,9 +60,17 @@ struct Weight {
 class PartKernel {
  public:
   PartKernel(Launcher& l, const Part& part, Shape2 s, std::vector<Weight> weights, const kir::Shared& staging)
-      : l_(l), p_(l.problem()), part_(part), s_(s), weights_(std::move(weights)), staging_(staging), type_(sum_type(p_, part)) {}
+      : l_(l),
+        p_(l.problem()),
+        part_(part),
+        s_(s),
+        weights_(std::move(weights)),
+        staging_(staging),
+        type_(sum_type(p_, part)) {}
 
-  Dim groups(Dim tiles) { return l_.dims().mul(l_.dims().mul(tiles, per_tile()), l_.dims().mul(row_blocks(), p_.extent[0])); }
+  Dim groups(Dim tiles) {
+    return l_.dims().mul(l_.dims().mul(tiles, per_tile()), l_.dims().mul(row_blocks(), p_.extent[0]));
+  }
 
   void emit(V g, V first_tile, Dim tiles) {
     DimTable& dims = l_.dims();
@@ -82,9 +92,11 @@ class PartKernel {
     const bool exact = dims.divisible(p_.extent[1], s_.tokens).value_or(false);
     for (int t = 0; t < s_.tokens; ++t) {
       rows_.push_back(block * s_.tokens + t);
-      read_rows_.push_back(exact || t == 0 ? rows_.back() : kir::min(rows_.back(), m - 1));  // past the end: the last row once more
+      read_rows_.push_back(exact || t == 0 ? rows_.back()
+                                           : kir::min(rows_.back(), m - 1));  // past the end: the last row once more
     }
-    for (size_t i = 0; i < weights_.size() * static_cast<size_t>(s_.tokens * s_.vectors); ++i) acc_.push_back(kir::var(type_, kir::constant(type_, 0)));
+    for (size_t i = 0; i < weights_.size() * static_cast<size_t>(s_.tokens * s_.vectors); ++i)
+      acc_.push_back(kir::var(type_, kir::constant(type_, 0)));
     const V column0 = (first_tile + tile_) * kTileRows + lane0_;
     for (size_t w = 0; w < weights_.size(); ++w) sum(w, column0);
     write(column0, exact, m);
@@ -94,7 +106,8 @@ class PartKernel {
   int per_tile() const { return kTileRows / (kLanes * s_.vectors); }
   Dim row_blocks() { return l_.dims().ceildiv(p_.extent[1], s_.tokens); }
   Var& acc(size_t w, int t, int u) {
-    return acc_[(w * static_cast<size_t>(s_.tokens) + static_cast<size_t>(t)) * static_cast<size_t>(s_.vectors) + static_cast<size_t>(u)];
+    return acc_[(w * static_cast<size_t>(s_.tokens) + static_cast<size_t>(t)) * static_cast<size_t>(s_.vectors) +
+                static_cast<size_t>(u)];
   }
 
   V x(int t, V k) {
@@ -127,7 +140,8 @@ class PartKernel {
         return each_k([&](V k) {
           std::vector<V> values;
           for (int u = 0; u < s_.vectors; ++u) {
-            values.push_back(convert(weights_[w].data[(tile_ * k_ + k) * kTileRows + (lane0_ + u * kLanes) + kir::lane()], type_));
+            values.push_back(
+                convert(weights_[w].data[(tile_ * k_ + k) * kTileRows + (lane0_ + u * kLanes) + kir::lane()], type_));
           }
           column(w, k, values);
         });
@@ -137,7 +151,8 @@ class PartKernel {
     auto body = [&] {
       each_k([&](V k) {
         std::vector<V> values;
-        for (int u = 0; u < s_.vectors; ++u) values.push_back(convert(weights_[w].data[base + k * n_ + (column0 + u * kLanes) + kir::lane()], type_));
+        for (int u = 0; u < s_.vectors; ++u)
+          values.push_back(convert(weights_[w].data[base + k * n_ + (column0 + u * kLanes) + kir::lane()], type_));
         column(w, k, values);
       });
     };
@@ -164,31 +179,37 @@ class PartKernel {
     });
   }
 
-  // Every weight is made exactly: code, scale and minimum have few bits, so one fma rounds nothing that a float could hold.
+  // Every weight is made exactly: code, scale and minimum have few bits, so one fma rounds nothing that a float could
+  // hold.
   void sum_packed(size_t w) {
     const Packed& f = weights_[w].packed;
     const V blocks = l_.size(l_.dims().floordiv(p_.extent[2], kBlock));
-    const int R = static_cast<int>(f.rows), fields = static_cast<int>(f.fields()), bits = static_cast<int>(f.bits), quads = static_cast<int>(f.group / 4);
+    const int R = static_cast<int>(f.rows), fields = static_cast<int>(f.fields()), bits = static_cast<int>(f.bits),
+              quads = static_cast<int>(f.group / 4);
     const uint32_t mask = (1u << f.bits) - 1;
     kir::For(0, blocks, [&](V b) {
-      const V record = tile_ * blocks + b, words = record * static_cast<int>(f.record_words()), scales = record * static_cast<int>(f.record_scales());
+      const V record = tile_ * blocks + b, words = record * static_cast<int>(f.record_words()),
+              scales = record * static_cast<int>(f.record_scales());
       for (int sub = 0; sub < static_cast<int>(f.groups); ++sub) {
         std::vector<V> scale, low;
         for (int u = 0; u < s_.vectors; ++u) {
           const V at = scales + (static_cast<int>(f.first_scale()) + sub * R + u * kLanes) + lane0_ + kir::lane();
           scale.push_back(weights_[w].scales[at]);
-          low.push_back(f.has_min ? weights_[w].scales[at + static_cast<int>(f.groups) * R] : scale.back() * -static_cast<float>(f.zero));
+          low.push_back(f.has_min ? weights_[w].scales[at + static_cast<int>(f.groups) * R]
+                                  : scale.back() * -static_cast<float>(f.zero));
         }
         kir::For(sub * quads, (sub + 1) * quads, [&](V quad) {
           std::vector<V> word;
           const V q = kir::cast(kir::u32, quad);
           for (int u = 0; u < s_.vectors; ++u) {
-            word.push_back(weights_[w].words[words + q / fields * R + (lane0_ + u * kLanes) + kir::lane()] >> (q % fields * bits));
+            word.push_back(weights_[w].words[words + q / fields * R + (lane0_ + u * kLanes) + kir::lane()] >>
+                           (q % fields * bits));
           }
           for (int i = 0; i < 4; ++i) {
             std::vector<V> values;
             for (int u = 0; u < s_.vectors; ++u) {
-              const V code = kir::cast(kir::f32, kir::bitcast(kir::i32, word[static_cast<size_t>(u)] >> (8 * i) & mask));
+              const V code =
+                  kir::cast(kir::f32, kir::bitcast(kir::i32, word[static_cast<size_t>(u)] >> (8 * i) & mask));
               values.push_back(kir::fma(code, scale[static_cast<size_t>(u)], low[static_cast<size_t>(u)]));
             }
             column(w, b * static_cast<int>(kBlock) + q * 4 + i, values);
@@ -205,11 +226,14 @@ class PartKernel {
         for (int u = 0; u < s_.vectors; ++u) {
           std::vector<V> values;
           for (size_t w = 0; w < weights_.size(); ++w) values.push_back(acc(w, t, u).get());
-          write_outputs(l_, part_, {batch_, rows_[static_cast<size_t>(t)], column0 + u * kLanes, n_, whole}, values, staging_);
+          write_outputs(l_, part_, {batch_, rows_[static_cast<size_t>(t)], column0 + u * kLanes, n_, whole}, values,
+                        staging_);
         }
       };
-      if (exact || t == 0) row();
-      else kir::If(rows_[static_cast<size_t>(t)] < m, row);
+      if (exact || t == 0)
+        row();
+      else
+        kir::If(rows_[static_cast<size_t>(t)] < m, row);
     }
   }
 
@@ -257,7 +281,9 @@ Status build_part(const Problem& p, BuildCtx& ctx, const Part& part) {
     kernel.emit(kir::group(), dense ? kir::constant(kir::u32, 0) : l.scalar(first), tiles);
     return l.launch(kernel.groups(tiles));
   };
-  if (!dense) return for_weight_windows(p, part, ctx, [&](int64_t first, int64_t tiles, std::vector<Use> uses) { return launch(first, tiles, uses); });
+  if (!dense)
+    return for_weight_windows(
+        p, part, ctx, [&](int64_t first, int64_t tiles, std::vector<Use> uses) { return launch(first, tiles, uses); });
   std::vector<Use> uses;
   for (uint16_t w : part.weights) uses.push_back(ctx.whole(w));
   return launch(0, ctx.asked.dims.ceildiv(part.n, kTileRows), uses);
@@ -308,7 +334,9 @@ OrRefuse<std::vector<Bid>> bid_lanes(const Problem& p, const Asked& asked) {
   for (const Part& part : p.parts) {
     const Source first = [&] {
       const Operand& o = p.operands[part.weights[0]];
-      return o.type.format ? Source::packed : std::get<MatmulDesc>(p.desc).weight_is_kn ? Source::dense_kn : Source::tiles;
+      return o.type.format                               ? Source::packed
+             : std::get<MatmulDesc>(p.desc).weight_is_kn ? Source::dense_kn
+                                                         : Source::tiles;
     }();
     for (uint16_t w : part.weights) {
       const Operand& o = p.operands[w];
@@ -321,7 +349,10 @@ OrRefuse<std::vector<Bid>> bid_lanes(const Problem& p, const Asked& asked) {
       bid.bytes += bytes;
       bid.flop += 2 * rows * largest(asked, p, part.n) * largest(asked, p, r.k);
       if (o.type.format) decode += 3 * largest(asked, p, part.n) * largest(asked, p, r.k);
-      if (layouts[0].def != &kDense) cut.push_back(w), bid.launches = std::max(bid.launches, static_cast<int>(bytes / static_cast<double>(asked.caps.max_binding_bytes)) + 1);
+      if (layouts[0].def != &kDense)
+        cut.push_back(w),
+            bid.launches =
+                std::max(bid.launches, static_cast<int>(bytes / static_cast<double>(asked.caps.max_binding_bytes)) + 1);
       if (layouts[0].def == &kDense) {
         TERN_ACCEPT([[maybe_unused]] const kir::Type stored, storage_of(o.type, asked.caps));
       }
@@ -332,11 +363,13 @@ OrRefuse<std::vector<Bid>> bid_lanes(const Problem& p, const Asked& asked) {
   for (size_t i = 0; i < p.operands.size(); ++i) {
     const double size = bytes_of(p.operands[i], bid.layouts[i], p, asked);
     if (std::find(cut.begin(), cut.end(), static_cast<int>(i)) != cut.end()) continue;
-    if (size > static_cast<double>(asked.caps.max_binding_bytes)) return refuse("operand " + std::to_string(i) + " exceeds a binding");
+    if (size > static_cast<double>(asked.caps.max_binding_bytes))
+      return refuse("operand " + std::to_string(i) + " exceeds a binding");
   }
   bid.numerics = numerics_tag("matmul lanes 1", {}, asked.caps, format);
   bid.bytes += bytes_of(x, bid.layouts[r.x], p, asked);
-  bid.seconds = asked.caps.launch_s * bid.launches + std::max(bid.bytes / asked.caps.read_bytes_per_s, (bid.flop + decode) / asked.caps.flop_per_s);
+  bid.seconds = asked.caps.launch_s * bid.launches +
+                std::max(bid.bytes / asked.caps.read_bytes_per_s, (bid.flop + decode) / asked.caps.flop_per_s);
   const Shape2 s = shape_for(asked.caps, static_cast<int64_t>(rows), p.parts[0].weights.size());
   bid.variant = "t" + std::to_string(s.tokens) + " u" + std::to_string(s.vectors);
   return std::vector<Bid>{bid};

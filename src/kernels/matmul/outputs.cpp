@@ -20,7 +20,8 @@ OrRefuse<MatmulRoles> matmul_roles(const Problem& p) {
 }
 
 bool writes_blocks(const Part& part, const Problem& p) {
-  return std::any_of(part.outs.begin(), part.outs.end(), [&](const Output& o) { return p.operands[o.operand].layout.def == &kActInt8; });
+  return std::any_of(part.outs.begin(), part.outs.end(),
+                     [&](const Output& o) { return p.operands[o.operand].layout.def == &kActInt8; });
 }
 
 OrRefuse<Unit> matmul_outputs(const Problem& p, const Asked& asked, std::vector<Layout>& layouts) {
@@ -47,7 +48,8 @@ OrRefuse<Unit> matmul_outputs(const Problem& p, const Asked& asked, std::vector<
   return Unit{};
 }
 
-void write_outputs(Launcher& l, const Part& part, const OutputRow& at, std::span<const V> accumulators, const kir::Shared& staging) {
+void write_outputs(Launcher& l, const Part& part, const OutputRow& at, std::span<const V> accumulators,
+                   const kir::Shared& staging) {
   const Problem& p = l.problem();
   const V column = at.column0 + kir::lane();
   const V axes[3] = {at.batch, at.row, column};
@@ -65,19 +67,24 @@ void write_outputs(Launcher& l, const Part& part, const OutputRow& at, std::span
       const V v = values[part.epilogue.empty() ? 0 : o.result];
       if (p.operands[o.operand].layout.def == &kActInt8) {
         const V n = l.size(part.n);
-        store_block(l, y, at.row * act_row_words(n), n, at.column0 / static_cast<int>(kBlock), convert(v, kir::f32), staging);
+        store_block(l, y, at.row * act_row_words(n), n, at.column0 / static_cast<int>(kBlock), convert(v, kir::f32),
+                    staging);
       } else {
-        y.store(map_index(l, map_or_dense(l.dims(), o.map, extents), axes), convert(v, kir::type_info(y.type()).loaded));
+        y.store(map_index(l, map_or_dense(l.dims(), o.map, extents), axes),
+                convert(v, kir::type_info(y.type()).loaded));
       }
     }
   };
   if (at.whole) return body();
   // Blocks come in whole vectors, so there the condition is one of the vector, and uniform.
-  if (writes_blocks(part, p)) kir::If(at.column0 < at.columns, body);
-  else kir::If(column < at.columns, body);
+  if (writes_blocks(part, p))
+    kir::If(at.column0 < at.columns, body);
+  else
+    kir::If(column < at.columns, body);
 }
 
-Status for_weight_windows(const Problem& p, const Part& part, BuildCtx& ctx, const std::function<Status(int64_t, int64_t, std::vector<Use>)>& each) {
+Status for_weight_windows(const Problem& p, const Part& part, BuildCtx& ctx,
+                          const std::function<Status(int64_t, int64_t, std::vector<Use>)>& each) {
   const Caps& caps = ctx.asked.caps;
   int64_t tiles = 0, most = INT64_MAX, step = 1;
   bool fits = true;
@@ -97,8 +104,10 @@ Status for_weight_windows(const Problem& p, const Part& part, BuildCtx& ctx, con
     step = std::lcm(step, caps.offset_alignment / std::gcd<int64_t>(size, caps.offset_alignment));
     unit.push_back(size);
   }
-  if (fits) most = tiles;
-  else most = most / step * step;
+  if (fits)
+    most = tiles;
+  else
+    most = most / step * step;
   if (most <= 0) return make_error(Code::limit, "one tile of a weight exceeds the device's binding limit");
   for (int64_t first = 0; first < tiles; first += most) {
     const int64_t count = std::min(most, tiles - first);

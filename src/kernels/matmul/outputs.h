@@ -24,9 +24,11 @@ struct OutputRow {
   kir::V batch, row, column0, columns;
   bool whole = false;  // every column exists
 };
-void write_outputs(Launcher& l, const Part& part, const OutputRow& at, std::span<const kir::V> accumulators, const kir::Shared& staging);
+void write_outputs(Launcher& l, const Part& part, const OutputRow& at, std::span<const kir::V> accumulators,
+                   const kir::Shared& staging);
 
 // Windows of several weights cut alike: calls each(first_tile, tiles, uses) with one use a weight.
-Status for_weight_windows(const Problem& p, const Part& part, BuildCtx& ctx, const std::function<Status(int64_t, int64_t, std::vector<Use>)>& each);
+Status for_weight_windows(const Problem& p, const Part& part, BuildCtx& ctx,
+                          const std::function<Status(int64_t, int64_t, std::vector<Use>)>& each);
 
 }  // namespace tern::kernels

@@ -1,8 +1,9 @@
-// Packed weights times int8 activation blocks: y[m, n] = sum over blocks of scale * (act scale * (dot(codes, act codes) - zero * act
-// sum)) [+ min * (act scale * act sum)]. One order of blocks for every row, whatever M, tile or range: rows are bit-equal.
+// Packed weights times int8 activation blocks: y[m, n] = sum over blocks of scale * (act scale * (dot(codes, act codes)
+// - zero * act sum)) [+ min * (act scale * act sum)]. One order of blocks for every row, whatever M, tile or range:
+// rows are bit-equal.
 //
-// A workgroup of 32 lanes holds 32 * U rows of the weight and T rows of x. T = 1, U = 2 reads a whole tile as one stream (decode);
-// T = 6, U = 1 reuses each decoded word for six rows of x (prefill).
+// A workgroup of 32 lanes holds 32 * U rows of the weight and T rows of x. T = 1, U = 2 reads a whole tile as one
+// stream (decode); T = 6, U = 1 reuses each decoded word for six rows of x (prefill).
 #include <algorithm>
 
 #include "kernels/common/packed.h"
@@ -60,10 +61,12 @@ class PartKernel {
     const bool exact = dims.divisible(p_.extent[1], s_.tokens).value_or(false);
     for (int t = 0; t < s_.tokens; ++t) {
       rows_.push_back(block * s_.tokens + t);
-      const V row = exact || t == 0 ? rows_.back() : kir::min(rows_.back(), m - 1);  // past the end: the last row once more
+      const V row =
+          exact || t == 0 ? rows_.back() : kir::min(rows_.back(), m - 1);  // past the end: the last row once more
       base_.push_back(row * act_row_words(columns_k_));
     }
-    for (size_t i = 0; i < weights_.size() * static_cast<size_t>(s_.tokens * s_.vectors); ++i) acc_.push_back(kir::var(0.f));
+    for (size_t i = 0; i < weights_.size() * static_cast<size_t>(s_.tokens * s_.vectors); ++i)
+      acc_.push_back(kir::var(0.f));
     blocks_ = l_.size(dims.floordiv(k, kBlock));
     kir::For(0, blocks_, [&](V b) {
       for (size_t w = 0; w < weights_.size(); ++w) block_of(w, b);
@@ -74,7 +77,10 @@ class PartKernel {
  private:
   int per_tile() const { return 64 / (kLanes * s_.vectors); }
   Dim row_blocks() { return l_.dims().ceildiv(p_.extent[1], s_.tokens); }
-  Var& acc(size_t w, int t, int u) { return acc_[(w * static_cast<size_t>(s_.tokens) + static_cast<size_t>(t)) * static_cast<size_t>(s_.vectors) + static_cast<size_t>(u)]; }
+  Var& acc(size_t w, int t, int u) {
+    return acc_[(w * static_cast<size_t>(s_.tokens) + static_cast<size_t>(t)) * static_cast<size_t>(s_.vectors) +
+                static_cast<size_t>(u)];
+  }
   V act(int t, V index) { return acts_[base_[static_cast<size_t>(t)] + index]; }
 
   // The sum of activation codes over quads [first, end) of a block: the row's own sum where that is the whole block.
@@ -91,7 +97,8 @@ class PartKernel {
     const V record = tile_ * blocks_ + b, lane = lane0_ + kir::lane();
     const V words = record * static_cast<int>(f.record_words()), scales = record * static_cast<int>(f.record_scales());
     const bool split = f.code_bits > l_.caps().dot4_code_bits;
-    const int R = static_cast<int>(f.rows), fields = static_cast<int>(f.fields()), quads = static_cast<int>(f.group / 4);
+    const int R = static_cast<int>(f.rows), fields = static_cast<int>(f.fields()),
+              quads = static_cast<int>(f.group / 4);
     for (int sub = 0; sub < static_cast<int>(f.groups); ++sub) {
       const int first = sub * quads, end = first + quads;
       std::vector<V> sums, dots, highs;
@@ -144,12 +151,15 @@ class PartKernel {
         for (int u = 0; u < s_.vectors; ++u) {
           std::vector<V> values;
           for (size_t w = 0; w < weights_.size(); ++w) values.push_back(acc(w, t, u).get());
-          OutputRow at{kir::constant(kir::u32, 0), rows_[static_cast<size_t>(t)], column0 + u * kLanes, l_.size(part_.n), whole};
+          OutputRow at{kir::constant(kir::u32, 0), rows_[static_cast<size_t>(t)], column0 + u * kLanes,
+                       l_.size(part_.n), whole};
           write_outputs(l_, part_, at, values, staging_);
         }
       };
-      if (exact || t == 0) row();
-      else kir::If(rows_[static_cast<size_t>(t)] < m, row);
+      if (exact || t == 0)
+        row();
+      else
+        kir::If(rows_[static_cast<size_t>(t)] < m, row);
     }
   }
 
@@ -174,7 +184,8 @@ OrRefuse<std::vector<Packed>> packed_of(const Problem& p, const Part& part) {
   return out;
 }
 
-std::vector<Weight> bind_weights(Launcher& l, const std::vector<Packed>& shapes, const std::vector<Use>& uses, size_t part) {
+std::vector<Weight> bind_weights(Launcher& l, const std::vector<Packed>& shapes, const std::vector<Use>& uses,
+                                 size_t part) {
   std::vector<Weight> out;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const kir::Buffer words = l.bind(uses[i], "w" + std::to_string(part) + "_" + std::to_string(i), kir::u32);
@@ -199,8 +210,11 @@ Status build_together(const Problem& p, BuildCtx& ctx, Shape2 s) {
     const Dim mine = kernel.groups(ctx.asked.dims.ceildiv(part.n, 64)), first = total;
     total = ctx.asked.dims.add(total, mine);
     const V zero = kir::constant(kir::u32, 0);
-    if (p.parts.size() == 1) kernel.emit(kir::group(), zero);
-    else kir::If(l.size(first) <= kir::group() && kir::group() < l.size(total), [&] { kernel.emit(kir::group() - l.size(first), zero); });
+    if (p.parts.size() == 1)
+      kernel.emit(kir::group(), zero);
+    else
+      kir::If(l.size(first) <= kir::group() && kir::group() < l.size(total),
+              [&] { kernel.emit(kir::group() - l.size(first), zero); });
   }
   return l.launch(total);
 }
@@ -219,7 +233,8 @@ Status build_part(const Problem& p, BuildCtx& ctx, const Part& part, Shape2 s) {
 bool needs_windows(const Problem& p, const Asked& asked) {
   for (const Part& part : p.parts) {
     for (uint16_t w : part.weights) {
-      if (bytes_of(p.operands[w], p.operands[w].layout, p, asked) > static_cast<double>(asked.caps.max_binding_bytes)) return true;
+      if (bytes_of(p.operands[w], p.operands[w].layout, p, asked) > static_cast<double>(asked.caps.max_binding_bytes))
+        return true;
     }
   }
   return false;
@@ -230,8 +245,10 @@ Status build_packed_int8(const Problem& p, const Bid&, BuildCtx& ctx) {
   size_t weights = 1;
   for (const Part& part : p.parts) weights = std::max(weights, part.weights.size());
   const Shape2 s = shape_for(ctx.asked.caps, rows, weights);
-  if (rows <= 2 && p.parts.size() <= 4 && ctx.asked.caps.dot4 == Dot4::fast && !needs_windows(p, ctx.asked)) return build_together(p, ctx, s);
-  for (const Part& part : p.parts) TERN_OK(build_part(p, ctx, part, shape_for(ctx.asked.caps, rows, part.weights.size())));
+  if (rows <= 2 && p.parts.size() <= 4 && ctx.asked.caps.dot4 == Dot4::fast && !needs_windows(p, ctx.asked))
+    return build_together(p, ctx, s);
+  for (const Part& part : p.parts)
+    TERN_OK(build_part(p, ctx, part, shape_for(ctx.asked.caps, rows, part.weights.size())));
   return ok();
 }
 
@@ -240,11 +257,13 @@ OrRefuse<std::vector<Bid>> bid_packed_int8(const Problem& p, const Asked& asked)
   if (p.policy.precise) return refuse("quantises activations; the policy is precise");
   if (!p.prologue.empty()) return refuse("takes no prologue");
   const auto& desc = std::get<MatmulDesc>(p.desc);
-  if (desc.batched_weight || desc.weight_is_kn || r.batch != Dim(1)) return refuse("takes one [N, K] weight without batch");
+  if (desc.batched_weight || desc.weight_is_kn || r.batch != Dim(1))
+    return refuse("takes one [N, K] weight without batch");
   if (p.operands[r.x].layout && p.operands[r.x].layout.def != &kActInt8) return refuse("reads x as int8 blocks");
   if (!is_float(p.operands[r.x].type.dtype) || p.operands[r.x].type.format) return refuse("x is no float");
   if (asked.caps.max_lanes < kLanes) return refuse("wants 32 lanes");
-  if (!asked.dims.divisible(r.k, kBlock).value_or(false) || !r.k.constant()) return refuse("k is no constant multiple of 32");
+  if (!asked.dims.divisible(r.k, kBlock).value_or(false) || !r.k.constant())
+    return refuse("k is no constant multiple of 32");
   Bid bid;
   TERN_ACCEPT(Unit fit, matmul_outputs(p, asked, bid.layouts));
   bid.layouts[r.x] = {&kActInt8, {}};
@@ -257,13 +276,15 @@ OrRefuse<std::vector<Bid>> bid_packed_int8(const Problem& p, const Asked& asked)
       if (o.origin != Origin::param && !o.layout) return refuse("packed weights are parameters");
       const auto choices = packed_layouts(o.type, asked.caps);
       if (choices.empty()) return refuse("a weight is no packed integer");
-      if (o.layout && std::find(choices.begin(), choices.end(), o.layout) == choices.end()) return refuse("a weight lies as " + std::string(o.layout.def->name));
+      if (o.layout && std::find(choices.begin(), choices.end(), o.layout) == choices.end())
+        return refuse("a weight lies as " + std::string(o.layout.def->name));
       bid.layouts[w] = o.layout ? o.layout : choices[0];
       format = o.type.format->name;
       const double bytes = bytes_of(o, bid.layouts[w], p, asked);
       bid.bytes += bytes;
       bid.flop += 2 * rows * largest(asked, p, part.n) * largest(asked, p, r.k);
-      bid.launches = std::max(bid.launches, static_cast<int>(bytes / static_cast<double>(asked.caps.max_binding_bytes)) + 1);
+      bid.launches =
+          std::max(bid.launches, static_cast<int>(bytes / static_cast<double>(asked.caps.max_binding_bytes)) + 1);
     }
   }
   std::vector<int> cut;
@@ -271,12 +292,14 @@ OrRefuse<std::vector<Bid>> bid_packed_int8(const Problem& p, const Asked& asked)
   for (size_t i = 0; i < p.operands.size(); ++i) {
     const double size = bytes_of(p.operands[i], bid.layouts[i], p, asked);
     if (std::find(cut.begin(), cut.end(), static_cast<int>(i)) != cut.end()) continue;
-    if (size > static_cast<double>(asked.caps.max_binding_bytes)) return refuse("operand " + std::to_string(i) + " exceeds a binding");
+    if (size > static_cast<double>(asked.caps.max_binding_bytes))
+      return refuse("operand " + std::to_string(i) + " exceeds a binding");
   }
   (void)fit;
   bid.numerics = numerics_tag("matmul packed int8 1", {*r.k.constant()}, asked.caps, format);
   bid.bytes += bytes_of(p.operands[r.x], bid.layouts[r.x], p, asked);
-  bid.seconds = asked.caps.launch_s * bid.launches + std::max(bid.bytes / asked.caps.read_bytes_per_s, bid.flop / asked.caps.int8_op_per_s);
+  bid.seconds = asked.caps.launch_s * bid.launches +
+                std::max(bid.bytes / asked.caps.read_bytes_per_s, bid.flop / asked.caps.int8_op_per_s);
   const Shape2 s = shape_for(asked.caps, static_cast<int64_t>(rows), p.parts[0].weights.size());
   bid.variant = "t" + std::to_string(s.tokens) + " u" + std::to_string(s.vectors);
   return std::vector<Bid>{bid};
@@ -286,6 +309,7 @@ OrRefuse<std::vector<Bid>> bid_packed_int8(const Problem& p, const Asked& asked)
 }  // namespace kernels
 
 extern const Candidate kPackedInt8Kernel;
-const Candidate kPackedInt8Kernel = {"matmul.packed.int8", Family::matmul, kernels::bid_packed_int8, kernels::build_packed_int8};
+const Candidate kPackedInt8Kernel = {"matmul.packed.int8", Family::matmul, kernels::bid_packed_int8,
+                                     kernels::build_packed_int8};
 
 }  // namespace tern

@@ -13,7 +13,8 @@ constexpr int64_t kBlocksAGroup = 8;
 
 Status build_convert(const Problem& problem, const Bid&, BuildCtx& ctx) {
   DimTable& dims = ctx.asked.dims;
-  const auto x = static_cast<uint16_t>(find_role(problem, Role::x)), out = static_cast<uint16_t>(find_role(problem, Role::out));
+  const auto x = static_cast<uint16_t>(find_role(problem, Role::x)),
+             out = static_cast<uint16_t>(find_role(problem, Role::out));
   Launcher l(ctx, problem, "to_blocks", kBlock);
   const kir::Shared staging = block_staging();
   const Dim blocks = dims.floordiv(problem.extent[1], kBlock), pieces = dims.ceildiv(blocks, kBlocksAGroup);
@@ -29,10 +30,12 @@ Status build_convert(const Problem& problem, const Bid&, BuildCtx& ctx) {
 
 OrRefuse<std::vector<Bid>> bid_convert(const Problem& problem, const Asked& asked) {
   const int x = find_role(problem, Role::x), out = find_role(problem, Role::out);
-  if (x < 0 || out < 0 || problem.operands.size() != 2 || problem.extent.size() != 2) return refuse("wants rows and their blocks");
+  if (x < 0 || out < 0 || problem.operands.size() != 2 || problem.extent.size() != 2)
+    return refuse("wants rows and their blocks");
   if (problem.operands[x].type.format || !is_dense(problem.operands[x].layout)) return refuse("reads dense floats");
   if (!is_float(problem.operands[x].type.dtype)) return refuse("reads floats");
-  if (problem.operands[out].layout && problem.operands[out].layout.def != &kActInt8) return refuse("writes int8 blocks only");
+  if (problem.operands[out].layout && problem.operands[out].layout.def != &kActInt8)
+    return refuse("writes int8 blocks only");
   if (!asked.dims.divisible(problem.extent[1], kBlock).value_or(false)) return refuse("rows are no whole blocks of 32");
   if (asked.caps.max_lanes < kBlock) return refuse("wants 32 lanes");
   Bid bid;

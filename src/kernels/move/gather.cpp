@@ -1,5 +1,5 @@
-// gather: out[o, i, n] = data[o, index[i], n]; an index outside the axis gives zeros. Data dense, or decoded out of packed or
-// float tiles: the embedding shares its buffer with the output matmul.
+// gather: out[o, i, n] = data[o, index[i], n]; an index outside the axis gives zeros. Data dense, or decoded out of
+// packed or float tiles: the embedding shares its buffer with the output matmul.
 #include <algorithm>
 
 #include "kernels/common/expr.h"
@@ -20,7 +20,8 @@ struct Roles {
 OrRefuse<Roles> roles(const Problem& p) {
   const int data = find_role(p, Role::weight) >= 0 ? find_role(p, Role::weight) : find_role(p, Role::x);
   const int index = find_role(p, Role::index), out = find_role(p, Role::out);
-  if (data < 0 || index < 0 || out < 0 || p.extent.size() != 3) return refuse("wants data, index, out and three extents");
+  if (data < 0 || index < 0 || out < 0 || p.extent.size() != 3)
+    return refuse("wants data, index, out and three extents");
   return Roles{static_cast<uint16_t>(data), static_cast<uint16_t>(index), static_cast<uint16_t>(out)};
 }
 
@@ -86,17 +87,22 @@ void decode_packed(Launcher& l, const Roles& r, const Packed& f, const Source& s
     V value = kir::constant(kir::f32, 0);
     if (!zero) {
       const V record = tile * blocks + b;
-      const V code = (words[record * static_cast<int>(f.record_words()) + word * R + row] >> shift) & ((1u << bits) - 1);
-      const V at = record * static_cast<int>(f.record_scales()) + static_cast<int>(f.first_scale()) + column / static_cast<int>(f.group) * R + row;
+      const V code =
+          (words[record * static_cast<int>(f.record_words()) + word * R + row] >> shift) & ((1u << bits) - 1);
+      const V at = record * static_cast<int>(f.record_scales()) + static_cast<int>(f.first_scale()) +
+                   column / static_cast<int>(f.group) * R + row;
       const V scale = scales[at];
-      if (f.has_min) value = kir::cast(kir::f32, code) * scale + scales[at + static_cast<int>(f.groups) * R];
-      else value = kir::cast(kir::f32, kir::bitcast(kir::i32, code) - f.zero) * scale;
+      if (f.has_min)
+        value = kir::cast(kir::f32, code) * scale + scales[at + static_cast<int>(f.groups) * R];
+      else
+        value = kir::cast(kir::f32, kir::bitcast(kir::i32, code) - f.zero) * scale;
     }
     y.store(out_row * n + b * 32 + column, value);
   });
 }
 
-Status build_window(const Problem& problem, BuildCtx& ctx, const Roles& r, int64_t first, int64_t rows, const Use& use) {
+Status build_window(const Problem& problem, BuildCtx& ctx, const Roles& r, int64_t first, int64_t rows,
+                    const Use& use) {
   DimTable& dims = ctx.asked.dims;
   const Operand& data = problem.operands[r.data];
   const bool packed = data.layout && data.layout.def == &kPackedTiles;
@@ -105,7 +111,8 @@ Status build_window(const Problem& problem, BuildCtx& ctx, const Roles& r, int64
   Launcher l(ctx, problem, "gather", packed ? 32 : stream_lanes(ctx.asked.caps, inner));
   const auto type = kir::storage_type(data.type.dtype);
   Source s;
-  s.data = l.bind(use, "data", data.type.format || words || (data.layout && data.layout.def != &kDense) || !type ? kir::u32 : *type);
+  s.data = l.bind(use, "data",
+                  data.type.format || words || (data.layout && data.layout.def != &kDense) || !type ? kir::u32 : *type);
   const V i = problem.extent[0] == Dim(1) ? kir::group() : kir::group() % l.size(problem.extent[1]);
   const V o = problem.extent[0] == Dim(1) ? kir::constant(kir::u32, 0) : kir::group() / l.size(problem.extent[1]);
   const Shape& shape = data.type.shape;
@@ -134,7 +141,11 @@ Status build_gather(const Problem& problem, const Bid&, BuildCtx& ctx) {
   if (!r) return make_error(Code::internal, r.why());
   const Operand& data = problem.operands[r->data];
   const int64_t unit = data.layout.def->window_axis < 0 ? 1 : data.layout.def->window_unit(data.layout.tile);
-  const int64_t rows = ctx.asked.dims.range(data.type.shape.size() > 2 ? ctx.asked.dims.mul(data.type.shape[0], data.type.shape[1]) : data.type.shape[0]).second;
+  const int64_t rows =
+      ctx.asked.dims
+          .range(data.type.shape.size() > 2 ? ctx.asked.dims.mul(data.type.shape[0], data.type.shape[1])
+                                            : data.type.shape[0])
+          .second;
   return for_windows(problem, r->data, data.layout, ctx, [&](int64_t first, int64_t units, Use use) {
     const bool all = first == 0 && (units + 1) * unit > rows;
     return build_window(problem, ctx, *r, first * unit, all ? std::max<int64_t>(rows, 1) : units * unit, use);
@@ -146,10 +157,13 @@ OrRefuse<std::vector<Bid>> bid_gather(const Problem& problem, const Asked& asked
   TERN_ACCEPT([[maybe_unused]] const Unit fit, check_index(problem.operands[r.index]));
   const Operand &data = problem.operands[r.data], &out = problem.operands[r.out];
   if (!is_dense(out.layout) || !is_dense(problem.operands[r.index].layout)) return refuse("writes dense rows only");
-  if (!problem.prologue.empty() || (!problem.parts.empty() && !problem.parts[0].epilogue.empty())) return refuse("takes no expression");
+  if (!problem.prologue.empty() || (!problem.parts.empty() && !problem.parts[0].epilogue.empty()))
+    return refuse("takes no expression");
   std::vector<Layout> choices;
-  if (data.layout) choices = {data.layout};
-  else if (data.type.format) choices = packed_layouts(data.type, asked.caps);
+  if (data.layout)
+    choices = {data.layout};
+  else if (data.type.format)
+    choices = packed_layouts(data.type, asked.caps);
   else {
     choices = float_layouts(data.type, asked.caps);
     choices.insert(choices.begin(), {&kDense, {}});

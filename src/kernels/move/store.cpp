@@ -18,7 +18,8 @@ struct Roles {
 
 OrRefuse<Roles> roles(const Problem& p) {
   const int state = find_role(p, Role::out), index = find_role(p, Role::index), x = find_role(p, Role::x);
-  if (state < 0 || index < 0 || p.extent.size() != 2 || (p.prologue.empty() && x < 0)) return refuse("wants a state, an index and rows");
+  if (state < 0 || index < 0 || p.extent.size() != 2 || (p.prologue.empty() && x < 0))
+    return refuse("wants a state, an index and rows");
   return Roles{static_cast<uint16_t>(state), static_cast<uint16_t>(index), x};
 }
 
@@ -34,7 +35,8 @@ uint16_t result_of(const Problem& p) {
   return static_cast<uint16_t>(p.prologue.code.size() - 1);
 }
 
-Status build_window(const Problem& problem, BuildCtx& ctx, const Roles& r, int64_t first, int64_t rows, const Use& use) {
+Status build_window(const Problem& problem, BuildCtx& ctx, const Roles& r, int64_t first, int64_t rows,
+                    const Use& use) {
   DimTable& dims = ctx.asked.dims;
   const Operand& state = problem.operands[r.state];
   const int wide = per_lane(state, ctx.asked.caps);
@@ -60,8 +62,10 @@ Status build_window(const Problem& problem, BuildCtx& ctx, const Roles& r, int64
         std::vector<V> v;
         for (int k = 0; k < wide; ++k) v.push_back(value(at + k));
         const V to = (row - start) * n + at;
-        if (wide == 1) y.store(to, v[0]);
-        else y.as(*type, wide).store(to / wide, v);
+        if (wide == 1)
+          y.store(to, v[0]);
+        else
+          y.as(*type, wide).store(to / wide, v);
       });
     });
   });
@@ -86,7 +90,8 @@ OrRefuse<std::vector<Bid>> bid_store(const Problem& problem, const Asked& asked)
   TERN_ACCEPT(fit, check_expr(problem.prologue, asked.caps));
   const Operand& state = problem.operands[r.state];
   const int wide = per_lane(state, asked.caps);
-  if (wide > 1 && !asked.dims.divisible(problem.extent[1], wide).value_or(false)) return refuse("rows are no whole words, and the device stores nothing smaller");
+  if (wide > 1 && !asked.dims.divisible(problem.extent[1], wide).value_or(false))
+    return refuse("rows are no whole words, and the device stores nothing smaller");
   TERN_ACCEPT(const int pieces, window_count(state, layouts[r.state], problem.bounds, asked));
   Bid bid;
   bid.layouts = std::move(layouts);

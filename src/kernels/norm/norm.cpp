@@ -1,5 +1,6 @@
-// norm: one row a workgroup of 32 lanes; rms, layer, softmax and log_softmax, with an epilogue, as dense rows and as int8 blocks.
-// A row is read two or three times; it stays in the first cache. The order of a row's sums depends on its length alone.
+// norm: one row a workgroup of 32 lanes; rms, layer, softmax and log_softmax, with an epilogue, as dense rows and as
+// int8 blocks. A row is read two or three times; it stays in the first cache. The order of a row's sums depends on its
+// length alone.
 #include <algorithm>
 #include <limits>
 
@@ -19,10 +20,15 @@ constexpr int kSums = 4;  // accumulators of a lane
 class Row {
  public:
   Row(Launcher& l, const Problem& p)
-      : l_(l), p_(p), desc_(std::get<NormDesc>(p.desc)), row_(kir::group()), columns_(l.size(p.extent[1])),
+      : l_(l),
+        p_(p),
+        desc_(std::get<NormDesc>(p.desc)),
+        row_(kir::group()),
+        columns_(l.size(p.extent[1])),
         lanes_(static_cast<int>(l.b().lanes())) {
     const int x = find_role(p, Role::x);
-    const auto type = x < 0 ? Result<kir::Type>(kir::f32) : kir::value_type(p.operands[static_cast<size_t>(x)].type.dtype);
+    const auto type =
+        x < 0 ? Result<kir::Type>(kir::f32) : kir::value_type(p.operands[static_cast<size_t>(x)].type.dtype);
     type_ = type && *type == kir::f64 ? kir::f64 : kir::f32;
   }
 
@@ -34,8 +40,10 @@ class Row {
     kir::For(0, l_.size(l_.dims().ceildiv(p_.extent[1], int64_t{lanes_} * sums)), [&](V i) {
       for (int u = 0; u < sums; ++u) {
         const V c = (i * sums + u) * lanes_ + kir::lane();
-        if (exact) f(u, c);
-        else kir::If(c < columns_, [&] { f(u, c); });
+        if (exact)
+          f(u, c);
+        else
+          kir::If(c < columns_, [&] { f(u, c); });
       }
     });
   }
@@ -66,7 +74,9 @@ class Row {
   void statistics() {
     const V n = kir::cast(type_, columns_);
     switch (desc_.kind) {
-      case NormKind::rms: scale_ = number(1) / kir::sqrt(add([&](V c) { return x(c) * x(c); }) / n + number(desc_.eps)); break;
+      case NormKind::rms:
+        scale_ = number(1) / kir::sqrt(add([&](V c) { return x(c) * x(c); }) / n + number(desc_.eps));
+        break;
       case NormKind::layer: {
         shift_ = add([&](V c) { return x(c); }) / n;
         const V variance = add([&](V c) { return (x(c) - shift_) * (x(c) - shift_); }) / n;
@@ -75,11 +85,12 @@ class Row {
       }
       case NormKind::softmax:
       case NormKind::log_softmax: {
-
         shift_ = largest_of();
         const V total = add([&](V c) { return kir::exp(x(c) - shift_); });
-        if (desc_.kind == NormKind::softmax) scale_ = number(1) / total;
-        else scale_ = kir::log(total);
+        if (desc_.kind == NormKind::softmax)
+          scale_ = number(1) / total;
+        else
+          scale_ = kir::log(total);
         break;
       }
     }
@@ -93,8 +104,10 @@ class Row {
       default: break;
     }
     V out = (desc_.kind == NormKind::layer ? v - shift_ : v) * scale_;
-    if (const int w = find_role(p_, Role::weight); w >= 0) out = out * convert(l_.operand(static_cast<uint16_t>(w))[column], type_);
-    if (const int b = find_role(p_, Role::bias); b >= 0) out = out + convert(l_.operand(static_cast<uint16_t>(b))[column], type_);
+    if (const int w = find_role(p_, Role::weight); w >= 0)
+      out = out * convert(l_.operand(static_cast<uint16_t>(w))[column], type_);
+    if (const int b = find_role(p_, Role::bias); b >= 0)
+      out = out + convert(l_.operand(static_cast<uint16_t>(b))[column], type_);
     return out;
   }
 
@@ -125,8 +138,10 @@ class Row {
           }
         }
       };
-      if (whole) body();
-      else kir::If(column < columns_, body);
+      if (whole)
+        body();
+      else
+        kir::If(column < columns_, body);
     });
   }
 
@@ -155,17 +170,21 @@ Status build_norm(const Problem& problem, const Bid&, BuildCtx& ctx) {
 }
 
 OrRefuse<std::vector<Bid>> bid_norm(const Problem& problem, const Asked& asked) {
-  if (problem.extent.size() != 2 || problem.parts.size() != 1 || problem.parts[0].outs.empty()) return refuse("wants rows, columns and outputs");
+  if (problem.extent.size() != 2 || problem.parts.size() != 1 || problem.parts[0].outs.empty())
+    return refuse("wants rows, columns and outputs");
   if (find_role(problem, Role::x) < 0 && problem.prologue.empty()) return refuse("has nothing to read");
   Bid bid;
   for (size_t i = 0; i < problem.operands.size(); ++i) {
     const Operand& o = problem.operands[i];
     const bool blocks = o.access != Access::read && o.layout.def == &kActInt8;
-    if (blocks && !asked.dims.divisible(problem.extent[1], kBlock).value_or(false)) return refuse("rows are no whole blocks of 32");
+    if (blocks && !asked.dims.divisible(problem.extent[1], kBlock).value_or(false))
+      return refuse("rows are no whole blocks of 32");
     if (blocks && asked.caps.max_lanes < kBlock) return refuse("blocks want 32 lanes");
-    if (!blocks && !is_dense(o.layout)) return refuse("operand " + std::to_string(i) + " lies as " + std::string(o.layout.def->name));
+    if (!blocks && !is_dense(o.layout))
+      return refuse("operand " + std::to_string(i) + " lies as " + std::string(o.layout.def->name));
     if (o.type.format) return refuse("reads no blocks of " + std::string(o.type.format->name));
-    if (o.access != Access::read && !blocks && dtype_bytes(o.type.dtype) < 4 && !asked.caps.f16_storage) return refuse("the device stores no halves");
+    if (o.access != Access::read && !blocks && dtype_bytes(o.type.dtype) < 4 && !asked.caps.f16_storage)
+      return refuse("the device stores no halves");
     bid.layouts.push_back(blocks ? Layout{&kActInt8, {}} : Layout{&kDense, {}});
   }
   for (const Output& o : problem.parts[0].outs) {
@@ -176,9 +195,11 @@ OrRefuse<std::vector<Bid>> bid_norm(const Problem& problem, const Asked& asked) 
   TERN_ACCEPT(fit, check_expr(problem.prologue, asked.caps));
   const auto& desc = std::get<NormDesc>(problem.desc);
   bid.numerics = numerics_tag("norm 1", {static_cast<int64_t>(desc.kind)}, asked.caps);
-  for (size_t i = 0; i < bid.layouts.size(); ++i) bid.bytes += bytes_of(problem.operands[i], bid.layouts[i], problem, asked);
+  for (size_t i = 0; i < bid.layouts.size(); ++i)
+    bid.bytes += bytes_of(problem.operands[i], bid.layouts[i], problem, asked);
   bid.flop = largest(asked, problem, problem.extent[0]) * largest(asked, problem, problem.extent[1]) * 6;
-  bid.seconds = asked.caps.launch_s + std::max(bid.bytes / asked.caps.read_bytes_per_s, bid.flop / asked.caps.flop_per_s);
+  bid.seconds =
+      asked.caps.launch_s + std::max(bid.bytes / asked.caps.read_bytes_per_s, bid.flop / asked.caps.flop_per_s);
   return std::vector<Bid>{bid};
 }
 

@@ -15,7 +15,8 @@ using kir::Var;
 
 Status build_arg_reduce(const Problem& problem, const Bid&, BuildCtx& ctx) {
   const bool largest = std::get<ArgReduceDesc>(problem.desc).largest;
-  Launcher l(ctx, problem, "arg_reduce", stream_lanes(ctx.asked.caps, ctx.asked.dims.range(problem.extent[1], problem.bounds).second));
+  Launcher l(ctx, problem, "arg_reduce",
+             stream_lanes(ctx.asked.caps, ctx.asked.dims.range(problem.extent[1], problem.bounds).second));
   const auto x = static_cast<uint16_t>(find_role(problem, Role::x)), out = problem.parts[0].outs[0].operand;
   const V n = l.size(problem.extent[1]), row = kir::group();
   const int lanes = static_cast<int>(l.b().lanes());
@@ -27,7 +28,8 @@ Status build_arg_reduce(const Problem& problem, const Bid&, BuildCtx& ctx) {
     return order_key(v, largest);
   };
   const V first = key_at(kir::constant(kir::u32, 0));
-  const Var best = kir::var(first.type(), kir::constant(first.type(), 0)), at = kir::var(kir::u32, kir::constant(kir::u32, 4294967295.0));
+  const Var best = kir::var(first.type(), kir::constant(first.type(), 0)),
+            at = kir::var(kir::u32, kir::constant(kir::u32, 4294967295.0));
   kir::For(0, l.size(ctx.asked.dims.ceildiv(problem.extent[1], lanes)), [&](V i) {
     const V c = i * lanes + kir::lane();
     kir::If(c < n, [&] {
@@ -45,7 +47,8 @@ Status build_arg_reduce(const Problem& problem, const Bid&, BuildCtx& ctx) {
 }
 
 OrRefuse<std::vector<Bid>> bid_arg_reduce(const Problem& problem, const Asked& asked) {
-  if (problem.extent.size() != 2 || problem.parts.size() != 1 || problem.parts[0].outs.size() != 1) return refuse("wants rows, columns and one output");
+  if (problem.extent.size() != 2 || problem.parts.size() != 1 || problem.parts[0].outs.size() != 1)
+    return refuse("wants rows, columns and one output");
   if (!problem.parts[0].epilogue.empty()) return refuse("takes no epilogue");
   TERN_ACCEPT(std::vector<Layout> layouts, dense_layouts(problem));
   TERN_ACCEPT(Unit fit, check_bindings(problem, layouts, asked));
@@ -55,7 +58,9 @@ OrRefuse<std::vector<Bid>> bid_arg_reduce(const Problem& problem, const Asked& a
   Bid bid;
   bid.layouts = std::move(layouts);
   bid.numerics = numerics_tag("arg_reduce 1", {}, asked.caps);
-  bid.bytes = x < 0 ? 0 : bytes_of(problem.operands[static_cast<size_t>(x)], bid.layouts[static_cast<size_t>(x)], problem, asked);
+  bid.bytes =
+      x < 0 ? 0
+            : bytes_of(problem.operands[static_cast<size_t>(x)], bid.layouts[static_cast<size_t>(x)], problem, asked);
   bid.seconds = asked.caps.launch_s + bid.bytes / asked.caps.read_bytes_per_s;
   return std::vector<Bid>{bid};
 }
@@ -64,6 +69,7 @@ OrRefuse<std::vector<Bid>> bid_arg_reduce(const Problem& problem, const Asked& a
 }  // namespace kernels
 
 extern const Candidate kArgReduceKernel;
-const Candidate kArgReduceKernel = {"arg_reduce", Family::arg_reduce, kernels::bid_arg_reduce, kernels::build_arg_reduce};
+const Candidate kArgReduceKernel = {"arg_reduce", Family::arg_reduce, kernels::bid_arg_reduce,
+                                    kernels::build_arg_reduce};
 
 }  // namespace tern

@@ -1,5 +1,6 @@
-// reduce: extent = kept axes, then reduced axes; sum, product, extremes and logic of the prologue, finished by the epilogue. Where
-// the values walk along the last reduced axis, a workgroup's lanes share one result; else each lane owns one and walks alone.
+// reduce: extent = kept axes, then reduced axes; sum, product, extremes and logic of the prologue, finished by the
+// epilogue. Where the values walk along the last reduced axis, a workgroup's lanes share one result; else each lane
+// owns one and walks alone.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -16,7 +17,7 @@ using kir::V;
 using kir::Var;
 
 struct Shape2 {
-  size_t kept = 0;    // axes
+  size_t kept = 0;  // axes
   Dim outputs = 1, steps = 1;
   bool shared = true;  // the lanes of a workgroup work on one output
 };
@@ -24,8 +25,10 @@ struct Shape2 {
 Shape2 shape_of(const Problem& p, DimTable& dims) {
   Shape2 s;
   s.kept = p.extent.size() - std::get<ReduceDesc>(p.desc).reduced_axes;
-  for (size_t a = 0; a < p.extent.size(); ++a) (a < s.kept ? s.outputs : s.steps) = dims.mul(a < s.kept ? s.outputs : s.steps, p.extent[a]);
-  // Alone where some load walks along the last kept axis and none along the last reduced one, or there is nothing to share.
+  for (size_t a = 0; a < p.extent.size(); ++a)
+    (a < s.kept ? s.outputs : s.steps) = dims.mul(a < s.kept ? s.outputs : s.steps, p.extent[a]);
+  // Alone where some load walks along the last kept axis and none along the last reduced one, or there is nothing to
+  // share.
   bool along = false, across = false;
   for (const auto& l : p.prologue.loads) {
     along = along || (l.map.stride.size() == p.extent.size() && l.map.stride.back() == Dim(1));
@@ -45,7 +48,8 @@ void unravel(Launcher& l, const std::vector<Dim>& extent, size_t first, size_t e
 
 class Accumulator {
  public:
-  Accumulator(Launcher& l, ReduceKind kind, DType dtype, kir::Type type) : l_(l), kind_(kind), dtype_(dtype), type_(type) {
+  Accumulator(Launcher& l, ReduceKind kind, DType dtype, kir::Type type)
+      : l_(l), kind_(kind), dtype_(dtype), type_(type) {
     sum_.emplace(kir::var(type_, neutral()));
   }
   void add(const V& v) { sum_->set(combine(sum_->get(), convert(v, type_))); }
@@ -56,7 +60,10 @@ class Accumulator {
     const V mine = sum_->get();
     switch (kind_) {
       case ReduceKind::sum: return kir::wg_add(mine);
-      case ReduceKind::any: case ReduceKind::all: case ReduceKind::max: case ReduceKind::min: return extreme(mine);
+      case ReduceKind::any:
+      case ReduceKind::all:
+      case ReduceKind::max:
+      case ReduceKind::min: return extreme(mine);
       case ReduceKind::prod: break;
     }
     const auto lanes = static_cast<int>(l_.b().lanes());
@@ -65,7 +72,8 @@ class Accumulator {
     kir::barrier();
     for (int n = lanes; n > 1; n = (n + 1) / 2) {
       const int half = (n + 1) / 2;
-      kir::If(kir::lane() < n - half, [&] { slots.store(kir::lane(), slots[kir::lane()] * slots[kir::lane() + half]); });
+      kir::If(kir::lane() < n - half,
+              [&] { slots.store(kir::lane(), slots[kir::lane()] * slots[kir::lane() + half]); });
       kir::barrier();
     }
     return slots[0];
@@ -86,8 +94,10 @@ class Accumulator {
     const bool flt = kir::is_float(type_);
     kir::B& b = kir::B::current();
     switch (kind_) {
-      case ReduceKind::sum: case ReduceKind::any: return kir::constant(type_, 0);
-      case ReduceKind::prod: case ReduceKind::all: return kir::constant(type_, 1);
+      case ReduceKind::sum:
+      case ReduceKind::any: return kir::constant(type_, 0);
+      case ReduceKind::prod:
+      case ReduceKind::all: return kir::constant(type_, 1);
       case ReduceKind::max:
         if (flt) return kir::constant(type_, -std::numeric_limits<double>::infinity());
         if (!kir::is_signed(type_)) return kir::constant(type_, 0);
@@ -105,8 +115,10 @@ class Accumulator {
     switch (kind_) {
       case ReduceKind::sum: return a + v;
       case ReduceKind::prod: return a * v;
-      case ReduceKind::any: case ReduceKind::max: return kir::scalar(l_.b(), ScalarOp::max, dtype_, both);
-      case ReduceKind::all: case ReduceKind::min: break;
+      case ReduceKind::any:
+      case ReduceKind::max: return kir::scalar(l_.b(), ScalarOp::max, dtype_, both);
+      case ReduceKind::all:
+      case ReduceKind::min: break;
     }
     return kir::scalar(l_.b(), ScalarOp::min, dtype_, both);
   }
@@ -155,7 +167,8 @@ Status build_reduce(const Problem& p, const Bid&, BuildCtx& ctx) {
     for (const Output& o : part.outs) {
       const kir::Buffer y = l.operand(o.operand);
       const IndexMap map = map_or_dense(dims, o.map, std::span(p.extent).first(s.kept));
-      y.store(map_index(l, map, kept), convert(values[part.epilogue.empty() ? 0 : o.result], kir::type_info(y.type()).loaded));
+      y.store(map_index(l, map, kept),
+              convert(values[part.epilogue.empty() ? 0 : o.result], kir::type_info(y.type()).loaded));
     }
   };
   if (s.shared) {
@@ -164,8 +177,10 @@ Status build_reduce(const Problem& p, const Bid&, BuildCtx& ctx) {
     const V n = l.size(s.steps);
     kir::For(0, l.size(dims.ceildiv(s.steps, lanes)), [&](V i) {
       const V step = i * lanes + kir::lane();
-      if (whole) value(step);
-      else kir::If(step < n, [&] { value(step); });
+      if (whole)
+        value(step);
+      else
+        kir::If(step < n, [&] { value(step); });
     });
     const V result = acc.together();
     kir::If(kir::lane() == 0, [&] { write(result); });
@@ -181,7 +196,8 @@ Status build_reduce(const Problem& p, const Bid&, BuildCtx& ctx) {
 }
 
 OrRefuse<std::vector<Bid>> bid_reduce(const Problem& p, const Asked& asked) {
-  if (p.parts.size() != 1 || p.parts[0].outs.empty() || p.prologue.empty()) return refuse("wants an expression and outputs");
+  if (p.parts.size() != 1 || p.parts[0].outs.empty() || p.prologue.empty())
+    return refuse("wants an expression and outputs");
   if (std::get<ReduceDesc>(p.desc).reduced_axes > p.extent.size()) return refuse("reduces more axes than there are");
   TERN_ACCEPT(std::vector<Layout> layouts, dense_layouts(p));
   TERN_ACCEPT(Unit fit, check_bindings(p, layouts, asked));
@@ -190,7 +206,8 @@ OrRefuse<std::vector<Bid>> bid_reduce(const Problem& p, const Asked& asked) {
   for (const Output& o : p.parts[0].outs) {
     if (o.kind != Output::Kind::map) return refuse("writes no row statistics");
     const uint32_t size = dtype_bytes(p.operands[o.operand].type.dtype);
-    if ((size == 2 && !asked.caps.f16_storage) || (size == 1 && !asked.caps.byte_storage)) return refuse("the device stores nothing smaller than a word");
+    if ((size == 2 && !asked.caps.f16_storage) || (size == 1 && !asked.caps.byte_storage))
+      return refuse("the device stores nothing smaller than a word");
   }
   Bid bid;
   bid.layouts = std::move(layouts);
@@ -199,7 +216,8 @@ OrRefuse<std::vector<Bid>> bid_reduce(const Problem& p, const Asked& asked) {
   for (Dim d : p.extent) elements *= largest(asked, p, d);
   for (size_t i = 0; i < bid.layouts.size(); ++i) bid.bytes += bytes_of(p.operands[i], bid.layouts[i], p, asked);
   bid.flop = elements * (1 + expr_flop(p.prologue));
-  bid.seconds = asked.caps.launch_s + std::max(bid.bytes / asked.caps.read_bytes_per_s, bid.flop / asked.caps.flop_per_s);
+  bid.seconds =
+      asked.caps.launch_s + std::max(bid.bytes / asked.caps.read_bytes_per_s, bid.flop / asked.caps.flop_per_s);
   bid.variant = shape_of(p, asked.dims).shared ? "shared" : "alone";
   return std::vector<Bid>{bid};
 }

@@ -1,9 +1,10 @@
 // sample: penalties, top-k, top-p, min-p, temperature and a seeded draw, as include/tern/ops/sample.h defines them.
 //
-// A workgroup owns a row. Nothing is sorted: logits become keys that order like them, a set of best candidates is "key above E, or
-// key E and id below C", and E, C and the drawn id are found by bisection, each step one pass over the candidates. So that passes
-// are short, candidates are first cut to those above a bound that surely keeps the wanted set: each lane packs its own, in place.
-// Sums run in a fixed order: the same seeds give the same id whatever else runs.
+// A workgroup owns a row. Nothing is sorted: logits become keys that order like them, a set of best candidates is "key
+// above E, or key E and id below C", and E, C and the drawn id are found by bisection, each step one pass over the
+// candidates. So that passes are short, candidates are first cut to those above a bound that surely keeps the wanted
+// set: each lane packs its own, in place. Sums run in a fixed order: the same seeds give the same id whatever else
+// runs.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -27,7 +28,14 @@ V u32c(uint32_t v) { return kir::constant(kir::u32, v); }
 
 class Sampler {
  public:
-  Sampler(Launcher& l, const Use& scratch) : l_(l), lanes_(static_cast<int>(l.b().lanes())), logits_(bound(Role::x)), settings_(bound(Role::settings)), history_(bound(Role::history)), seeds_(bound(Role::seeds)), out_(bound(Role::out)) {
+  Sampler(Launcher& l, const Use& scratch)
+      : l_(l),
+        lanes_(static_cast<int>(l.b().lanes())),
+        logits_(bound(Role::x)),
+        settings_(bound(Role::settings)),
+        history_(bound(Role::history)),
+        seeds_(bound(Role::seeds)),
+        out_(bound(Role::out)) {
     row_ = kir::group();
     vocabulary_ = l.size(l.problem().extent[1]);
     chunks_ = (vocabulary_ + (lanes_ - 1)) / lanes_;
@@ -45,7 +53,8 @@ class Sampler {
     find_best();
     const V temperature = setting(0);
     const Var id = kir::var(kir::u32, best_id_);
-    // Control depends on settings alone, which every lane reads alike: a row without candidates goes through and chooses nobody.
+    // Control depends on settings alone, which every lane reads alike: a row without candidates goes through and
+    // chooses nobody.
     kir::If(temperature > 0.f, [&] {
       edge_ = kir::var(kir::u32, u32c(0)), cut_ = kir::var(kir::u32, u32c(0));
       choose_bound();
@@ -54,7 +63,8 @@ class Sampler {
       top_p();
       id.set(draw(temperature));
     });
-    kir::If(kir::lane() == 0, [&] { out_.store(row_, kir::bitcast(kir::i32, kir::select(best_key_ == 0, u32c(kNobody), id.get()))); });
+    kir::If(kir::lane() == 0,
+            [&] { out_.store(row_, kir::bitcast(kir::i32, kir::select(best_key_ == 0, u32c(kNobody), id.get()))); });
   }
 
  private:
@@ -127,8 +137,8 @@ class Sampler {
     return t.get();
   }
 
-  // A key that no candidate of the wanted set lies below. The k-th best of the lanes' best ones has k candidates at or above it.
-  // Without top-k the best ones that make up the wanted weight lie above the first step that does.
+  // A key that no candidate of the wanted set lies below. The k-th best of the lanes' best ones has k candidates at or
+  // above it. Without top-k the best ones that make up the wanted weight lie above the first step that does.
   void choose_bound() {
     const V k = setting(1), p = setting(2);
     const Var bound = kir::var(kir::u32, u32c(1));
@@ -141,13 +151,15 @@ class Sampler {
       std::vector<Var> sums = kir::vars(std::size(kSteps) + 1, V(0.f));
       each_id([&](V id) {
         const V key = keys_[id], value = key_value(key), w = kir::select(key == 0, V(0.f), weight_of(key));
-        for (size_t i = 0; i < std::size(kSteps); ++i) sums[i].set(sums[i].get() + kir::select(value >= best_ - kSteps[i], w, V(0.f)));
+        for (size_t i = 0; i < std::size(kSteps); ++i)
+          sums[i].set(sums[i].get() + kir::select(value >= best_ - kSteps[i], w, V(0.f)));
         sums.back().set(sums.back().get() + w);
       });
       total_.set(kir::wg_add(sums.back().get()));
       V chosen = u32c(1);
       for (size_t i = std::size(kSteps); i-- > 0;) {
-        chosen = kir::select(kir::wg_add(sums[i].get()) >= kir::max(p, V(0.f)) * total_.get(), order_key(best_ - kSteps[i], true), chosen);
+        chosen = kir::select(kir::wg_add(sums[i].get()) >= kir::max(p, V(0.f)) * total_.get(),
+                             order_key(best_ - kSteps[i], true), chosen);
       }
       bound.set(chosen);
     });
@@ -168,7 +180,8 @@ class Sampler {
       });
     });
     kir::barrier();
-    rounds_ = l_.caps().lockstep ? kir::wg_max(packed_.get()) : chunks_;  // elsewhere loops want bounds that are plainly uniform
+    rounds_ = l_.caps().lockstep ? kir::wg_max(packed_.get())
+                                 : chunks_;  // elsewhere loops want bounds that are plainly uniform
   }
 
   V kept(const V& at) { return edge_.get() < keys_[at] || (keys_[at] == edge_.get() && ids_[at] < cut_.get()); }
@@ -179,7 +192,9 @@ class Sampler {
   }
   V weight(const std::function<V(V at)>& test) {
     const Var sum = kir::var(kir::f32, V(0.f));
-    each_packed([&](V at, V here) { kir::If(here, [&] { sum.set(sum.get() + kir::select(test(at), weights_[at], V(0.f))); }); });
+    each_packed([&](V at, V here) {
+      kir::If(here, [&] { sum.set(sum.get() + kir::select(test(at), weights_[at], V(0.f))); });
+    });
     return kir::wg_add(sum.get());
   }
   // The largest id below which at most n of the candidates that pass stand.
@@ -204,8 +219,10 @@ class Sampler {
     const V p = setting(2);
     kir::If(p < 1.f, [&] {
       const V want = kir::max(p, V(0.f)) * total_.get();
-      V edge = bisect(32, [&](V t) { return t <= best_key_ && weight([&](V at) { return t <= keys_[at] && kept(at); }) >= want; });
-      const V before = weight([&](V at) { return edge < keys_[at] && kept(at); }), one = kir::max(weight_of(edge), V(1e-37f));
+      V edge = bisect(
+          32, [&](V t) { return t <= best_key_ && weight([&](V at) { return t <= keys_[at] && kept(at); }) >= want; });
+      const V before = weight([&](V at) { return edge < keys_[at] && kept(at); }),
+              one = kir::max(weight_of(edge), V(1e-37f));
       // The fewest ties that reach it; the best one always stays.
       V n = kir::cast(kir::u32, kir::clamp(kir::ceil((want - before) / one), V(0.f), V(16777216.f)));
       n = kir::select(before + kir::cast(kir::f32, n) * one >= want, n, n + 1);
@@ -222,7 +239,8 @@ class Sampler {
       const V v = seeds_[row_ * 4 + i];
       return v.type() == kir::u32 ? v : kir::bitcast(kir::u32, v);
     };
-    const Var c[4] = {kir::var(kir::u32, word(2)), kir::var(kir::u32, word(3)), kir::var(kir::u32, u32c(0)), kir::var(kir::u32, u32c(0))};
+    const Var c[4] = {kir::var(kir::u32, word(2)), kir::var(kir::u32, word(3)), kir::var(kir::u32, u32c(0)),
+                      kir::var(kir::u32, u32c(0))};
     const Var k[2] = {kir::var(kir::u32, word(0)), kir::var(kir::u32, word(1))};
     kir::For(0, 10, [&](V) {
       const V a = c[0].get(), b = c[2].get(), c1 = c[1].get(), c3 = c[3].get();
@@ -244,7 +262,8 @@ class Sampler {
     each_packed([&](V at, V here) {
       kir::If(here, [&] {
         const V key = keys_[at], value = key_value(key), stays = (kept(at) && value >= floor) || ids_[at] == best_id_;
-        const V w = kir::select(stays, kir::select(key == best_key_, V(1.f), kir::exp((value - best_) * inverse)), V(0.f));
+        const V w =
+            kir::select(stays, kir::select(key == best_key_, V(1.f), kir::exp((value - best_) * inverse)), V(0.f));
         weights_.store(at, w);
         sum.set(sum.get() + w);
       });
@@ -281,7 +300,8 @@ OrRefuse<std::vector<Bid>> bid_sample(const Problem& problem, const Asked& asked
   TERN_ACCEPT(std::vector<Layout> layouts, dense_layouts(problem));
   TERN_ACCEPT(const Unit fit, check_bindings(problem, layouts, asked));
   (void)fit;
-  if (problem.operands.size() + 1 > asked.caps.max_bindings) return refuse("wants one more binding for its working copy");
+  if (problem.operands.size() + 1 > asked.caps.max_bindings)
+    return refuse("wants one more binding for its working copy");
   Bid bid;
   bid.layouts = std::move(layouts);
   const auto lanes = static_cast<int64_t>(stream_lanes(asked.caps, -1));

@@ -23,7 +23,8 @@ void each_target(uint32_t lanes, Type out_type, const std::function<V(const Inpu
     std::vector<float> fa(n), fb(n);
     std::vector<int32_t> ia(n), ib(n);
     std::vector<uint32_t> ua(n), ub(n);
-    const float special[] = {0.f, -0.f, INFINITY, -INFINITY, NAN, 1e-41f, 3e38f, 0.5f, 1.5f, 2.5f, -2.5f, 65520.f, 6e-8f, 2147483648.f, -3e9f, 5e9f};
+    const float special[] = {0.f,  -0.f, INFINITY, -INFINITY, NAN,   1e-41f,       3e38f, 0.5f,
+                             1.5f, 2.5f, -2.5f,    65520.f,   6e-8f, 2147483648.f, -3e9f, 5e9f};
     for (uint32_t i = 0; i < n; ++i) {
       fa[i] = i % 3 == 0 ? special[r.below(16)] : r.real();
       fb[i] = i % 5 == 0 ? special[r.below(16)] : r.real();
@@ -32,11 +33,18 @@ void each_target(uint32_t lanes, Type out_type, const std::function<V(const Inpu
       ua[i] = r.next(), ub[i] = r.below(1000) + 1;
     }
     B b("form", lanes, caps_for(isa));
-    Inputs in{buffer("fa", f32), buffer("fb", f32), buffer("ia", i32), buffer("ib", i32), buffer("ua", u32), buffer("ub", u32)};
+    Inputs in{buffer("fa", f32), buffer("fb", f32), buffer("ia", i32),
+              buffer("ib", i32), buffer("ua", u32), buffer("ub", u32)};
     Buffer y = buffer("y", out_type, write);
     const V i = group() * static_cast<int>(lanes) + lane();
     y.store(i, body(in, i));
-    Bytes m = {bytes_of(fa), bytes_of(fb), bytes_of(ia), bytes_of(ib), bytes_of(ua), bytes_of(ub), std::vector<std::byte>(n * type_bytes(out_type))};
+    Bytes m = {bytes_of(fa),
+               bytes_of(fb),
+               bytes_of(ia),
+               bytes_of(ib),
+               bytes_of(ua),
+               bytes_of(ub),
+               std::vector<std::byte>(n * type_bytes(out_type))};
     differ(b.finish(), isa, m, {}, kGroups);
   }
 }
@@ -57,7 +65,9 @@ TEST(Forms, FloatOps) {
   all_lanes(f32, [](const Inputs& in, const V& i) { return round(in.fa[i]) - abs(in.fb[i]) + sqrt(in.fa[i]); });
   all_lanes(f32, [](const Inputs& in, const V& i) { return -in.fa[i]; });
   all_lanes(f32, [](const Inputs& in, const V& i) { return exp(in.fa[i]) + tanh(in.fb[i]); });
-  all_lanes(u32, [](const Inputs& in, const V& i) { return cast(u32, in.fa[i] <= in.fb[i]) | cast(u32, in.fa[i] == in.fb[i]) << 1; });
+  all_lanes(u32, [](const Inputs& in, const V& i) {
+    return cast(u32, in.fa[i] <= in.fb[i]) | cast(u32, in.fa[i] == in.fb[i]) << 1;
+  });
   all_lanes(b8, [](const Inputs& in, const V& i) { return in.fa[i] != in.fb[i]; });
 }
 
@@ -67,10 +77,18 @@ TEST(Forms, IntegerOps) {
   all_lanes(u32, [](const Inputs& in, const V& i) { return in.ua[i] / 10 + in.ua[i] % 7; });
   all_lanes(i32, [](const Inputs& in, const V& i) { return in.ia[i] / 10 + in.ia[i] % 7 + in.ia[i] / 8; });
   all_lanes(i32, [](const Inputs& in, const V& i) { return abs(in.ia[i]) * in.ib[i] - (-in.ia[i]); });
-  all_lanes(i32, [](const Inputs& in, const V& i) { return (in.ia[i] >> (in.ua[i] & 31)) + (in.ia[i] << (in.ub[i] & 31)) + min(in.ia[i], in.ib[i]); });
-  all_lanes(u32, [](const Inputs& in, const V& i) { return (in.ua[i] >> (in.ub[i] & 31)) + max(in.ua[i], in.ub[i]) + (in.ua[i] & ~in.ub[i]); });
-  all_lanes(u32, [](const Inputs& in, const V& i) { return select(in.ia[i] < in.ib[i], in.ua[i], in.ub[i]) + cast(u32, in.ua[i] <= in.ub[i]); });
-  all_lanes(i64, [](const Inputs& in, const V& i) { return cast(i64, in.ia[i]) * cast(i64, in.ib[i]) / cast(i64, in.ib[i]) + cast(i64, in.ua[i]); });
+  all_lanes(i32, [](const Inputs& in, const V& i) {
+    return (in.ia[i] >> (in.ua[i] & 31)) + (in.ia[i] << (in.ub[i] & 31)) + min(in.ia[i], in.ib[i]);
+  });
+  all_lanes(u32, [](const Inputs& in, const V& i) {
+    return (in.ua[i] >> (in.ub[i] & 31)) + max(in.ua[i], in.ub[i]) + (in.ua[i] & ~in.ub[i]);
+  });
+  all_lanes(u32, [](const Inputs& in, const V& i) {
+    return select(in.ia[i] < in.ib[i], in.ua[i], in.ub[i]) + cast(u32, in.ua[i] <= in.ub[i]);
+  });
+  all_lanes(i64, [](const Inputs& in, const V& i) {
+    return cast(i64, in.ia[i]) * cast(i64, in.ib[i]) / cast(i64, in.ib[i]) + cast(i64, in.ua[i]);
+  });
   all_lanes(u32, [](const Inputs& in, const V& i) { return mul_hi(in.ua[i], in.ub[i] * 0x1234567); });
 }
 
@@ -107,25 +125,37 @@ TEST(Forms, EveryHalf) {  // all 65536 halves there and back
 }
 
 TEST(Forms, Dot4) {
-  all_lanes(i32, [](const Inputs& in, const V& i) { return dot4(in.ia[i], in.ua[i] & 0x7f7f7f7f, bitcast(u32, in.ia[i])); });
+  all_lanes(i32,
+            [](const Inputs& in, const V& i) { return dot4(in.ia[i], in.ua[i] & 0x7f7f7f7f, bitcast(u32, in.ia[i])); });
   all_lanes(i32, [](const Inputs& in, const V& i) { return dot4(0, in.ua[i] & 0x7f7f7f7f, in.ua[group()]); });
-  all_lanes(i32, [](const Inputs& in, const V& i) { return dot4(V(0), in.ua[group()] & 0x7f7f7f7f, in.ua[group() / 2]) + cast(i32, i); });
+  all_lanes(i32, [](const Inputs& in, const V& i) {
+    return dot4(V(0), in.ua[group()] & 0x7f7f7f7f, in.ua[group() / 2]) + cast(i32, i);
+  });
 }
 
 // How an index becomes loads: each pattern once, plain, under a lane mask and under a mask known at build time.
 TEST(Forms, IndexPatterns) {
-  const std::vector<std::function<V(const V&)>> patterns = {
-      [](const V& l) { return l; },           [](const V& l) { return l + 3; },       [](const V& l) { return l * 2; },
-      [](const V& l) { return l * 4 + 1; },   [](const V& l) { return l / 8; },       [](const V& l) { return l % 16; },
-      [](const V& l) { return l / 16 * 64 + l % 16; }, [](const V& l) { return l * 37; }, [](const V& l) { return 63 - l; },
-      [](const V& l) { return l ^ 1; },       [](const V& l) { return l - l % 4 + 1; }, [](const V& l) { return (l * l) & 63; },
-      [](const V& l) { return l * 0 + 5; },   [](const V& l) { return l % 4 * 16 + l / 4; }};
+  const std::vector<std::function<V(const V&)>> patterns = {[](const V& l) { return l; },
+                                                            [](const V& l) { return l + 3; },
+                                                            [](const V& l) { return l * 2; },
+                                                            [](const V& l) { return l * 4 + 1; },
+                                                            [](const V& l) { return l / 8; },
+                                                            [](const V& l) { return l % 16; },
+                                                            [](const V& l) { return l / 16 * 64 + l % 16; },
+                                                            [](const V& l) { return l * 37; },
+                                                            [](const V& l) { return 63 - l; },
+                                                            [](const V& l) { return l ^ 1; },
+                                                            [](const V& l) { return l - l % 4 + 1; },
+                                                            [](const V& l) { return (l * l) & 63; },
+                                                            [](const V& l) { return l * 0 + 5; },
+                                                            [](const V& l) { return l % 4 * 16 + l / 4; }};
   for (const std::string& isa : targets()) {
     for (size_t p = 0; p < patterns.size(); ++p) {
       for (Type type : {f32, f16, u8}) {
         for (int mask = 0; mask < 4; ++mask) {
           if (type == u8 && (p % 3 || mask == 3)) continue;  // compilers take milliseconds each
-          SCOPED_TRACE("pattern " + std::to_string(p) + " type " + std::string(type_name(type)) + " mask " + std::to_string(mask));
+          SCOPED_TRACE("pattern " + std::to_string(p) + " type " + std::string(type_name(type)) + " mask " +
+                       std::to_string(mask));
           for (uint32_t lanes : {type == f16 ? 64u : 16u}) {
             B b("pattern", lanes, caps_for(isa));
             Buffer x = buffer("x", type), y = buffer("y", type, write), g = buffer("g", u32);
@@ -142,7 +172,8 @@ TEST(Forms, IndexPatterns) {
             std::vector<uint32_t> bits(64 * kGroups);
             for (auto& v : bits) v = r.next();
             Bytes m = {data, std::vector<std::byte>(64 * kGroups * type_bytes(type)), bytes_of(bits)};
-            differ(b.finish(), isa, m, mask == 1 ? std::vector<uint32_t>{lanes + lanes / 2 + 1} : std::vector<uint32_t>{}, kGroups);
+            differ(b.finish(), isa, m,
+                   mask == 1 ? std::vector<uint32_t>{lanes + lanes / 2 + 1} : std::vector<uint32_t>{}, kGroups);
             if (testing::Test::HasFatalFailure()) return;
           }
         }
@@ -152,15 +183,19 @@ TEST(Forms, IndexPatterns) {
 }
 
 TEST(Forms, StorePatterns) {
-  const std::vector<std::function<V(const V&)>> patterns = {
-      [](const V& l) { return l; },     [](const V& l) { return 63 - l; },         [](const V& l) { return l * 3; },
-      [](const V& l) { return l ^ 5; }, [](const V& l) { return l % 4 * 16 + l / 4; }, [](const V& l) { return l / 16 * 40 + l % 16; },
-      [](const V& l) { return (l * 13) & 63; }};
+  const std::vector<std::function<V(const V&)>> patterns = {[](const V& l) { return l; },
+                                                            [](const V& l) { return 63 - l; },
+                                                            [](const V& l) { return l * 3; },
+                                                            [](const V& l) { return l ^ 5; },
+                                                            [](const V& l) { return l % 4 * 16 + l / 4; },
+                                                            [](const V& l) { return l / 16 * 40 + l % 16; },
+                                                            [](const V& l) { return (l * 13) & 63; }};
   for (const std::string& isa : targets()) {
     for (size_t p = 0; p < patterns.size(); ++p) {
       for (Type type : {f32, f16, u8, i64}) {
         for (int mask = 0; mask < 4; ++mask) {
-          SCOPED_TRACE("pattern " + std::to_string(p) + " type " + std::string(type_name(type)) + " mask " + std::to_string(mask));
+          SCOPED_TRACE("pattern " + std::to_string(p) + " type " + std::string(type_name(type)) + " mask " +
+                       std::to_string(mask));
           B b("pattern", 64, caps_for(isa));
           Buffer x = buffer("x", u32), y = buffer("y", type, write);
           const V l = lane(), from = group() * 64 + l, at = patterns[p](l) + group() * 256;
@@ -197,8 +232,10 @@ TEST(Forms, WideViews) {
             for (int k = 0; k < width; ++k) v.push_back(p[width - 1 - k] + p[0]);
             y.store(i, v);
           };
-          if (mask) If(i < 21, body);
-          else body();
+          if (mask)
+            If(i < 21, body);
+          else
+            body();
           std::vector<std::byte> data(16 * kGroups * static_cast<size_t>(width) * type_bytes(type));
           Random r(3);
           for (auto& d : data) d = static_cast<std::byte>(r.below(120));

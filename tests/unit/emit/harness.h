@@ -23,7 +23,8 @@ inline const std::vector<std::string>& targets() {
     __builtin_cpu_init();
     std::vector<std::string> out = {"x86-64-v2"};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) out.push_back("x86-64-v3");
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq")) {
       out.push_back("x86-64-v4");
       if (__builtin_cpu_supports("avx512vnni")) out.push_back("x86-64-v4+avx512vnni");
     }
@@ -57,7 +58,8 @@ inline const LlvmCompiler& compiler() {
 using Bytes = std::vector<std::vector<std::byte>>;
 
 // Whether two results agree; NaNs are alike whatever their bits.
-inline bool same(const kir::Binding& b, const std::vector<std::byte>& x, const std::vector<std::byte>& y, std::string* where) {
+inline bool same(const kir::Binding& b, const std::vector<std::byte>& x, const std::vector<std::byte>& y,
+                 std::string* where) {
   const uint32_t size = kir::type_bytes(b.type);
   for (size_t i = 0; i + size <= x.size(); i += size) {
     if (!std::memcmp(&x[i], &y[i], size)) continue;
@@ -65,16 +67,19 @@ inline bool same(const kir::Binding& b, const std::vector<std::byte>& x, const s
       float p, q;
       std::memcpy(&p, &x[i], 4), std::memcpy(&q, &y[i], 4);
       if (p != p && q != q) continue;
-      *where = b.name + "[" + std::to_string(i / size) + "] = " + std::to_string(p) + " interpreted, " + std::to_string(q) + " compiled";
+      *where = b.name + "[" + std::to_string(i / size) + "] = " + std::to_string(p) + " interpreted, " +
+               std::to_string(q) + " compiled";
     } else if (b.type == kir::f64) {
       double p, q;
       std::memcpy(&p, &x[i], 8), std::memcpy(&q, &y[i], 8);
       if (p != p && q != q) continue;
-      *where = b.name + "[" + std::to_string(i / size) + "] = " + std::to_string(p) + " interpreted, " + std::to_string(q) + " compiled";
+      *where = b.name + "[" + std::to_string(i / size) + "] = " + std::to_string(p) + " interpreted, " +
+               std::to_string(q) + " compiled";
     } else {
       int64_t p = 0, q = 0;
       std::memcpy(&p, &x[i], size), std::memcpy(&q, &y[i], size);
-      *where = b.name + "[" + std::to_string(i / size) + "] = " + std::to_string(p) + " interpreted, " + std::to_string(q) + " compiled";
+      *where = b.name + "[" + std::to_string(i / size) + "] = " + std::to_string(p) + " interpreted, " +
+               std::to_string(q) + " compiled";
     }
     return false;
   }
@@ -82,7 +87,8 @@ inline bool same(const kir::Binding& b, const std::vector<std::byte>& x, const s
 }
 
 // buffers: contents before; left as machine code made them.
-inline void differ(const Result<kir::Kernel>& kernel, const std::string& isa, Bytes& buffers, const std::vector<uint32_t>& dims, uint32_t groups) {
+inline void differ(const Result<kir::Kernel>& kernel, const std::string& isa, Bytes& buffers,
+                   const std::vector<uint32_t>& dims, uint32_t groups) {
   ASSERT_TRUE(kernel.ok()) << kernel.error().message();
   SCOPED_TRACE(isa + ", kernel " + kernel->name);
   Bytes expected = buffers;
@@ -98,7 +104,8 @@ inline void differ(const Result<kir::Kernel>& kernel, const std::string& isa, By
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
   auto entry = (*loaded)->symbol("kernel");
   ASSERT_TRUE(entry.ok()) << entry.error().message();
-  // Alignment is the least a binding promises: 4 bytes past a line, for the sake of instructions that want more; 16 for wide views.
+  // Alignment is the least a binding promises: 4 bytes past a line, for the sake of instructions that want more; 16 for
+  // wide views.
   std::vector<std::vector<std::byte>> memory;
   std::vector<void*> pointers;
   for (size_t i = 0; i < buffers.size(); ++i) {

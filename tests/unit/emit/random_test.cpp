@@ -40,7 +40,8 @@ class Maker {
   }
 
   V word() {
-    const V a = words_[r_.below(static_cast<uint32_t>(words_.size()))], b = words_[r_.below(static_cast<uint32_t>(words_.size()))];
+    const V a = words_[r_.below(static_cast<uint32_t>(words_.size()))],
+            b = words_[r_.below(static_cast<uint32_t>(words_.size()))];
     const int k = static_cast<int>(r_.below(9)) + 1;
     V out;
     switch (r_.below(14)) {
@@ -64,7 +65,8 @@ class Maker {
   }
 
   V real() {
-    const V a = floats_[r_.below(static_cast<uint32_t>(floats_.size()))], b = floats_[r_.below(static_cast<uint32_t>(floats_.size()))];
+    const V a = floats_[r_.below(static_cast<uint32_t>(floats_.size()))],
+            b = floats_[r_.below(static_cast<uint32_t>(floats_.size()))];
     V out;
     switch (r_.below(12)) {
       case 0: out = a + b; break;
@@ -161,9 +163,17 @@ TEST(RandomKernels, CompiledCodeDoesWhatTheInterpreterDoes) {
       std::vector<uint32_t> u(kCount);
       std::vector<uint16_t> h(kCount);
       std::vector<uint8_t> c(kCount);
-      for (uint32_t i = 0; i < kCount; ++i) f[i] = r.real(), u[i] = r.next() % 5000, h[i] = static_cast<uint16_t>(0x3000 + r.below(0x1000)), c[i] = static_cast<uint8_t>(r.below(256));
+      for (uint32_t i = 0; i < kCount; ++i)
+        f[i] = r.real(), u[i] = r.next() % 5000, h[i] = static_cast<uint16_t>(0x3000 + r.below(0x1000)),
+        c[i] = static_cast<uint8_t>(r.below(256));
       const size_t out = maker.lanes() * 5;
-      Bytes m = {bytes_of(f), bytes_of(u), bytes_of(h), bytes_of(c), std::vector<std::byte>(out * 4), std::vector<std::byte>(out * 4), std::vector<std::byte>((out * 2 + 3) / 4 * 4)};
+      Bytes m = {bytes_of(f),
+                 bytes_of(u),
+                 bytes_of(h),
+                 bytes_of(c),
+                 std::vector<std::byte>(out * 4),
+                 std::vector<std::byte>(out * 4),
+                 std::vector<std::byte>((out * 2 + 3) / 4 * 4)};
       // Bindings and dims that the kernel ended up without are still passed: the entry takes them by position.
       differ(kernel, isa, m, {static_cast<uint32_t>(seed % 7)}, 5);
       if (HasFatalFailure()) return;

@@ -53,7 +53,8 @@ float query(int64_t s, int64_t p, size_t i) {
 float bias(int64_t p, int64_t h, int64_t key) { return static_cast<float>((p * 7 + h * 3 + key) % 5) * 0.3f; }
 bool shown(int64_t p, int64_t h, int64_t key) { return (p + h + key) % 3 != 0; }
 
-std::vector<float> run_attention(const Place& place, const World& w, const std::vector<Sequence>& step, int64_t most_tokens) {
+std::vector<float> run_attention(const Place& place, const World& w, const std::vector<Sequence>& step,
+                                 int64_t most_tokens) {
   const Config& c = w.c;
   Case k;
   int64_t tokens = 0;
@@ -66,10 +67,15 @@ std::vector<float> run_attention(const Place& place, const World& w, const std::
   d.scale = 0.2, d.causal = c.causal, d.window = c.window, d.soft_cap = c.soft_cap;
   k.p.desc = d;
   const int64_t columns = 200;
-  const auto q = k.add(Role::q, {DType::f32, {t, c.heads, c.head_size}}), kk = k.add(Role::k, {c.kv, {w.slots, c.kv_heads, c.head_size}}, Access::read, Origin::state),
-             vv = k.add(Role::v, {c.kv, {w.slots, c.kv_heads, c.value_size}}, Access::read, Origin::state), rs = k.add(Role::row_start, {DType::i32, {k.dims.add(s, 1)}}),
-             kl = k.add(Role::kv_length, {DType::i32, {s}}), pg = k.add(Role::pages, {DType::i32, {s, w.pages_each}}), po = k.add(Role::position, {DType::i32, {t}});
-  const auto mask = c.mask == 1 ? k.add(Role::mask, {DType::f32, {t, columns}}) : c.mask == 2 ? k.add(Role::mask, {DType::boolean, {t, c.heads, columns}}) : uint16_t{0};
+  const auto q = k.add(Role::q, {DType::f32, {t, c.heads, c.head_size}}),
+             kk = k.add(Role::k, {c.kv, {w.slots, c.kv_heads, c.head_size}}, Access::read, Origin::state),
+             vv = k.add(Role::v, {c.kv, {w.slots, c.kv_heads, c.value_size}}, Access::read, Origin::state),
+             rs = k.add(Role::row_start, {DType::i32, {k.dims.add(s, 1)}}),
+             kl = k.add(Role::kv_length, {DType::i32, {s}}), pg = k.add(Role::pages, {DType::i32, {s, w.pages_each}}),
+             po = k.add(Role::position, {DType::i32, {t}});
+  const auto mask = c.mask == 1   ? k.add(Role::mask, {DType::f32, {t, columns}})
+                    : c.mask == 2 ? k.add(Role::mask, {DType::boolean, {t, c.heads, columns}})
+                                  : uint16_t{0};
   const auto sinks = c.sinks ? k.add(Role::sinks, {DType::f32, {c.heads}}) : uint16_t{0};
   const auto out = k.add(Role::out, {DType::f32, {t, c.heads, c.value_size}}, Access::write);
   k.output(out);
@@ -101,7 +107,8 @@ std::vector<float> run_attention(const Place& place, const World& w, const std::
     for (float e : x) h.push_back(f32_to_f16(e));
     k.set(operand, h);
   };
-  k.set(q, qs), state(kk, w.k), state(vv, w.v), k.set(rs, starts), k.set(kl, lengths), k.set(pg, table), k.set(po, positions);
+  k.set(q, qs), state(kk, w.k), state(vv, w.v), k.set(rs, starts), k.set(kl, lengths), k.set(pg, table),
+      k.set(po, positions);
   if (c.mask == 1) k.set(mask, biases);
   if (c.mask == 2) k.set(mask, flags);
   if (c.sinks) {
@@ -123,7 +130,8 @@ std::vector<double> expected(const World& w, int64_t s, int64_t p, int64_t keys,
     const int64_t at = int64_t{w.pages[static_cast<size_t>(s * w.pages_each + j / c.page)]} * c.page + j % c.page;
     double x = 0;
     for (int64_t e = 0; e < c.head_size; ++e) {
-      x += static_cast<double>(query(s, p, static_cast<size_t>(h * c.head_size + e))) * static_cast<double>(w.k[static_cast<size_t>((at * c.kv_heads + kv) * c.head_size + e)]);
+      x += static_cast<double>(query(s, p, static_cast<size_t>(h * c.head_size + e))) *
+           static_cast<double>(w.k[static_cast<size_t>((at * c.kv_heads + kv) * c.head_size + e)]);
     }
     x *= 0.2;
     if (c.soft_cap > 0) x = std::tanh(x / c.soft_cap) * c.soft_cap;
@@ -135,7 +143,10 @@ std::vector<double> expected(const World& w, int64_t s, int64_t p, int64_t keys,
   double total = c.sinks ? std::exp(0.1 * static_cast<double>(h) - most) : 0;
   for (double& x : score) total += x = std::exp(x - most);
   for (size_t j = 0; j < score.size(); ++j) {
-    for (int64_t e = 0; e < c.value_size; ++e) out[static_cast<size_t>(e)] += score[j] / total * static_cast<double>(w.v[static_cast<size_t>((slot[j] * c.kv_heads + kv) * c.value_size + e)]);
+    for (int64_t e = 0; e < c.value_size; ++e)
+      out[static_cast<size_t>(e)] +=
+          score[j] / total *
+          static_cast<double>(w.v[static_cast<size_t>((slot[j] * c.kv_heads + kv) * c.value_size + e)]);
   }
   return out;
 }
@@ -148,7 +159,8 @@ void check(const Place& place, const Config& c, const std::vector<Sequence>& ste
   for (size_t s = 0; s < step.size(); ++s) {
     for (int64_t j = 0; j < step[s].queries; ++j) {
       for (int64_t h = 0; h < c.heads; ++h) {
-        for (const double want : expected(w, static_cast<int64_t>(s), step[s].keys - step[s].queries + j, step[s].keys, h)) {
+        for (const double want :
+             expected(w, static_cast<int64_t>(s), step[s].keys - step[s].queries + j, step[s].keys, h)) {
           ASSERT_NEAR(y[at], want, 2e-5) << "sequence " << s << " query " << j << " head " << h;
           ++at;
         }

@@ -23,9 +23,12 @@ inline Caps cpu_caps() {
   __builtin_cpu_init();
   Caps caps;
   caps.device = "cpu";
-  const bool v4 = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  const bool v4 =
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
   const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  caps.isa = v4 ? __builtin_cpu_supports("avx512vnni") ? "x86-64-v4+avx512vnni" : "x86-64-v4" : v3 ? "x86-64-v3" : "x86-64-v2";
+  caps.isa = v4   ? __builtin_cpu_supports("avx512vnni") ? "x86-64-v4+avx512vnni" : "x86-64-v4"
+             : v3 ? "x86-64-v3"
+                  : "x86-64-v2";
   caps.lanes = v4 ? 16 : v3 ? 8 : 4;
   caps.max_lanes = 64;
   caps.lockstep = true;
@@ -79,7 +82,9 @@ class RecordingCtx final : public BuildCtx {
     EXPECT_TRUE(bytes.ok());
     return {{operand, Dim(0), *bytes}, o.access};
   }
-  Use window(uint16_t operand, Dim offset, Dim bytes) override { return {{operand, offset, bytes}, problem.operands[operand].access}; }
+  Use window(uint16_t operand, Dim offset, Dim bytes) override {
+    return {{operand, offset, bytes}, problem.operands[operand].access};
+  }
   Use scratch(Dim bytes) override {
     scratch_bytes = bytes;
     return {{static_cast<BufferId>(problem.operands.size()), Dim(0), bytes}, Access::update};
@@ -143,7 +148,9 @@ struct Case {
     symbols.push_back(value);
     return *dims.symbol({name, min, max, 1, false});
   }
-  void output(uint16_t operand, uint16_t result = 0) { p.parts[0].outs.push_back({operand, result, Output::Kind::map, {}}); }
+  void output(uint16_t operand, uint16_t result = 0) {
+    p.parts[0].outs.push_back({operand, result, Output::Kind::map, {}});
+  }
 
   template <class T>
   void set(uint16_t operand, const std::vector<T>& v) {
@@ -219,8 +226,10 @@ struct Case {
       const kir::CpuEntry entry = entry_of(def, caps);
       ASSERT_NE(entry, nullptr) << kir::print(*kernel);
       for (int i = 0; i < split; ++i) {
-        const uint32_t first = static_cast<uint32_t>(uint64_t{groups} * static_cast<uint64_t>(i) / static_cast<uint64_t>(split));
-        const uint32_t last = static_cast<uint32_t>(uint64_t{groups} * static_cast<uint64_t>(i + 1) / static_cast<uint64_t>(split));
+        const uint32_t first =
+            static_cast<uint32_t>(uint64_t{groups} * static_cast<uint64_t>(i) / static_cast<uint64_t>(split));
+        const uint32_t last =
+            static_cast<uint32_t>(uint64_t{groups} * static_cast<uint64_t>(i + 1) / static_cast<uint64_t>(split));
         entry(pointers.data(), scalars.data(), first, last);
       }
     }

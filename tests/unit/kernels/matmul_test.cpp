@@ -41,14 +41,16 @@ double dot(const double* x, const float* w, size_t k) {
 }
 
 // One weight, one output.
-std::vector<float> int8_matmul(const Place& place, const Packed& w, const std::vector<float>& x, int64_t n, int64_t k, int64_t most_rows) {
+std::vector<float> int8_matmul(const Place& place, const Packed& w, const std::vector<float>& x, int64_t n, int64_t k,
+                               int64_t most_rows) {
   Case c;
   const int64_t rows = static_cast<int64_t>(x.size()) / k;
   const Dim m = c.symbol("T", 1, most_rows, rows);
   c.p.family = Family::matmul;
   c.p.desc = MatmulDesc{};
   c.p.extent = {1, m, k};
-  const auto a = c.add(Role::x, {DType::f32, {m, k}}), b = c.add(Role::weight, {DType::f32, {n, k}, w.format}, Access::read, Origin::param),
+  const auto a = c.add(Role::x, {DType::f32, {m, k}}),
+             b = c.add(Role::weight, {DType::f32, {n, k}, w.format}, Access::read, Origin::param),
              y = c.add(Role::out, {DType::f32, {m, n}}, Access::write);
   c.p.parts[0].n = n;
   c.p.parts[0].weights = {b};
@@ -77,13 +79,16 @@ TEST(PackedInt8, MatchesF64AndIsBitEqualOverRows) {
         const auto seen = seen_by_kernel(x, k);
         for (size_t m = 0; m < rows; ++m) {
           for (size_t c = 0; c < static_cast<size_t>(n); ++c) {
-            ASSERT_NEAR(all[m * static_cast<size_t>(n) + c], dot(&seen[m * k], &w.values[c * k], k), 2e-5) << m << " " << c;
+            ASSERT_NEAR(all[m * static_cast<size_t>(n) + c], dot(&seen[m * k], &w.values[c * k], k), 2e-5)
+                << m << " " << c;
           }
         }
         for (size_t count : {1u, 2u, 3u}) {
-          const auto some = int8_matmul(place, w, {x.begin(), x.begin() + static_cast<std::ptrdiff_t>(count * k)}, n, k, static_cast<int64_t>(count));
+          const auto some = int8_matmul(place, w, {x.begin(), x.begin() + static_cast<std::ptrdiff_t>(count * k)}, n, k,
+                                        static_cast<int64_t>(count));
           if (testing::Test::HasFatalFailure()) return;
-          ASSERT_EQ(std::memcmp(some.data(), all.data(), some.size() * 4), 0) << "rows of m = " << count << " differ from rows of m = 13";
+          ASSERT_EQ(std::memcmp(some.data(), all.data(), some.size() * 4), 0)
+              << "rows of m = " << count << " differ from rows of m = 13";
         }
       }
     }
@@ -101,11 +106,15 @@ TEST(PackedInt8, PartsEpilogueAndBlocks) {
       c.p.family = Family::matmul;
       c.p.desc = MatmulDesc{};
       c.p.extent = {1, m, k};
-      const Packed gate = packed_weight("q4_1", 128, 96, 1), up = packed_weight("q4_1", 128, 96, 2), third = packed_weight("q8_0", 80, 96, 3);
-      const auto a = c.add(Role::x, {DType::f32, {m, k}}), g = c.add(Role::weight, {DType::f32, {n, k}, gate.format}, Access::read, Origin::param),
+      const Packed gate = packed_weight("q4_1", 128, 96, 1), up = packed_weight("q4_1", 128, 96, 2),
+                   third = packed_weight("q8_0", 80, 96, 3);
+      const auto a = c.add(Role::x, {DType::f32, {m, k}}),
+                 g = c.add(Role::weight, {DType::f32, {n, k}, gate.format}, Access::read, Origin::param),
                  u = c.add(Role::weight, {DType::f32, {n, k}, up.format}, Access::read, Origin::param),
-                 t = c.add(Role::weight, {DType::f32, {n2, k}, third.format}, Access::read, Origin::param), bias = c.add(Role::extra, {DType::f32, {n}}),
-                 y = c.add(Role::out, {DType::f32, {m, n}}, Access::write), q = c.add(Role::out, {DType::f32, {m, n}}, Access::write),
+                 t = c.add(Role::weight, {DType::f32, {n2, k}, third.format}, Access::read, Origin::param),
+                 bias = c.add(Role::extra, {DType::f32, {n}}),
+                 y = c.add(Role::out, {DType::f32, {m, n}}, Access::write),
+                 q = c.add(Role::out, {DType::f32, {m, n}}, Access::write),
                  z = c.add(Role::out, {DType::f32, {m, n2}}, Access::write);
       c.p.operands[q].layout = {&kActInt8, {}};
       Part& part = c.p.parts[0];
@@ -113,8 +122,10 @@ TEST(PackedInt8, PartsEpilogueAndBlocks) {
       part.weights = {g, u};
       using Kind = ScalarExpr::Kind;
       part.epilogue.loads = {{bias, {0, {0, 0, 1}}}};
-      part.epilogue.code = {{Kind::accumulator, ScalarOp::add, DType::f32, 0}, {Kind::accumulator, ScalarOp::add, DType::f32, 1}, {Kind::op, ScalarOp::silu, DType::f32, 0},
-                            {Kind::op, ScalarOp::mul, DType::f32, 2, 1}, {Kind::load, ScalarOp::add, DType::f32, 0}, {Kind::op, ScalarOp::add, DType::f32, 3, 4}};
+      part.epilogue.code = {
+          {Kind::accumulator, ScalarOp::add, DType::f32, 0}, {Kind::accumulator, ScalarOp::add, DType::f32, 1},
+          {Kind::op, ScalarOp::silu, DType::f32, 0},         {Kind::op, ScalarOp::mul, DType::f32, 2, 1},
+          {Kind::load, ScalarOp::add, DType::f32, 0},        {Kind::op, ScalarOp::add, DType::f32, 3, 4}};
       c.output(y, 5), c.output(q, 5);
       Part second;
       second.n = n2;
@@ -137,7 +148,8 @@ TEST(PackedInt8, PartsEpilogueAndBlocks) {
           const double p = dot(&seen[i * 96], &gate.values[j * 96], 96), s = dot(&seen[i * 96], &up.values[j * 96], 96);
           ASSERT_NEAR(got[i * 128 + j], p / (1 + std::exp(-p)) * s + static_cast<double>(b[j]), 1e-4);
         }
-        for (size_t j = 0; j < 80; ++j) ASSERT_NEAR(other[i * 80 + j], dot(&seen[i * 96], &third.values[j * 96], 96), 2e-5);
+        for (size_t j = 0; j < 80; ++j)
+          ASSERT_NEAR(other[i * 80 + j], dot(&seen[i * 96], &third.values[j * 96], 96), 2e-5);
       }
       ASSERT_EQ(c.memory[q], act_blocks(got, 128));
     }
@@ -153,7 +165,8 @@ TEST(PackedInt8, WindowsOfALargeWeight) {  // 2.6 MB of weights under a binding 
   const auto y = int8_matmul(mean, w, x, n, k, 1);
   if (HasFatalFailure()) return;
   const auto seen = seen_by_kernel(x, static_cast<size_t>(k));
-  for (size_t j = 0; j < static_cast<size_t>(n); j += 37) ASSERT_NEAR(y[j], dot(seen.data(), &w.values[j * static_cast<size_t>(k)], static_cast<size_t>(k)), 1e-3);
+  for (size_t j = 0; j < static_cast<size_t>(n); j += 37)
+    ASSERT_NEAR(y[j], dot(seen.data(), &w.values[j * static_cast<size_t>(k)], static_cast<size_t>(k)), 1e-3);
 }
 
 namespace {
@@ -166,7 +179,8 @@ struct FloatMatmul {
   const Packed* packed = nullptr;
 };
 
-std::vector<float> float_matmul(const Place& place, const FloatMatmul& f, const std::vector<float>& w, const std::vector<float>& x) {
+std::vector<float> float_matmul(const Place& place, const FloatMatmul& f, const std::vector<float>& w,
+                                const std::vector<float>& x) {
   Case c;
   const int64_t rows = static_cast<int64_t>(x.size()) / f.k / f.batch;
   const Dim m = c.symbol("T", 1, f.most_rows, rows);
@@ -179,7 +193,8 @@ std::vector<float> float_matmul(const Place& place, const FloatMatmul& f, const 
   if (f.batch > 1) xs.insert(xs.begin(), f.batch), ys.insert(ys.begin(), f.batch);
   const bool made = f.kernel == "matmul.dots";
   const auto a = c.add(Role::x, {DType::f32, xs}),
-             b = c.add(Role::weight, {f.weight, ws, f.packed ? f.packed->format : nullptr}, Access::read, made ? Origin::temp : Origin::param),
+             b = c.add(Role::weight, {f.weight, ws, f.packed ? f.packed->format : nullptr}, Access::read,
+                       made ? Origin::temp : Origin::param),
              y = c.add(Role::out, {DType::f32, ys}, Access::write);
   c.p.parts[0].n = f.n;
   c.p.parts[0].weights = {b};
@@ -194,8 +209,10 @@ std::vector<float> float_matmul(const Place& place, const FloatMatmul& f, const 
     std::vector<std::byte> file(w.size() * dtype_bytes(f.weight));
     for (size_t i = 0; i < w.size(); ++i) {
       const uint16_t h = f.weight == DType::bf16 ? f32_to_bf16(w[i]) : f32_to_f16(w[i]);
-      if (f.weight == DType::f32) std::memcpy(&file[i * 4], &w[i], 4);
-      else std::memcpy(&file[i * 2], &h, 2);
+      if (f.weight == DType::f32)
+        std::memcpy(&file[i * 4], &w[i], 4);
+      else
+        std::memcpy(&file[i * 2], &h, 2);
     }
     c.pack(b, file);
   }
@@ -204,14 +221,17 @@ std::vector<float> float_matmul(const Place& place, const FloatMatmul& f, const 
 }
 
 void check_float(const Place& place, FloatMatmul f, size_t rows, std::vector<float> w, double tolerance) {
-  SCOPED_TRACE(std::string(place.name) + " " + f.kernel + " n " + std::to_string(f.n) + " k " + std::to_string(f.k) + " batch " + std::to_string(f.batch));
+  SCOPED_TRACE(std::string(place.name) + " " + f.kernel + " n " + std::to_string(f.n) + " k " + std::to_string(f.k) +
+               " batch " + std::to_string(f.batch));
   const size_t n = static_cast<size_t>(f.n), k = static_cast<size_t>(f.k), batch = static_cast<size_t>(f.batch);
   Random r(31);
   const auto x = r.reals(batch * rows * k);
   const auto y = float_matmul(place, f, w, x);
   if (testing::Test::HasFatalFailure() || testing::Test::HasNonfatalFailure()) return;
-  if (f.weight == DType::f16) for (float& v : w) v = f16_to_f32(f32_to_f16(v));
-  if (f.weight == DType::bf16) for (float& v : w) v = bf16_to_f32(f32_to_bf16(v));
+  if (f.weight == DType::f16)
+    for (float& v : w) v = f16_to_f32(f32_to_f16(v));
+  if (f.weight == DType::bf16)
+    for (float& v : w) v = bf16_to_f32(f32_to_bf16(v));
   for (size_t b = 0; b < batch; ++b) {
     for (size_t m = 0; m < rows; ++m) {
       for (size_t c = 0; c < n; ++c) {
@@ -238,7 +258,8 @@ void check_float(const Place& place, FloatMatmul f, size_t rows, std::vector<flo
 TEST(FloatMatmul, TilesDenseAndBatches) {
   for (const Place& place : places()) {
     Random r(41);
-    for (DType type : {DType::f32, DType::f16, DType::bf16}) check_float(place, {.n = 70, .k = 52, .weight = type}, 11, r.reals(70 * 52), 1e-4);
+    for (DType type : {DType::f32, DType::f16, DType::bf16})
+      check_float(place, {.n = 70, .k = 52, .weight = type}, 11, r.reals(70 * 52), 1e-4);
     check_float(place, {.n = 128, .k = 33}, 5, r.reals(128 * 33), 1e-4);
     check_float(place, {.n = 70, .k = 40, .kn = true}, 11, r.reals(70 * 40), 1e-4);
     check_float(place, {.n = 45, .k = 40, .kn = true}, 1, r.reals(45 * 40), 1e-4);
@@ -252,7 +273,8 @@ TEST(FloatMatmul, RowsAlongK) {
     Random r(42);
     check_float(place, {.kernel = "matmul.dots", .n = 10, .k = 64}, 7, r.reals(10 * 64), 1e-4);
     check_float(place, {.kernel = "matmul.dots", .n = 9, .k = 45}, 5, r.reals(9 * 45), 1e-4);
-    check_float(place, {.kernel = "matmul.dots", .batch = 3, .n = 6, .k = 20, .batched = true}, 5, r.reals(3 * 6 * 20), 1e-4);
+    check_float(place, {.kernel = "matmul.dots", .batch = 3, .n = 6, .k = 20, .batched = true}, 5, r.reals(3 * 6 * 20),
+                1e-4);
     if (testing::Test::HasFatalFailure()) return;
   }
 }

@@ -12,7 +12,8 @@ TEST(Gather, DenseRowsAndIndicesOutside) {
       c.p.family = Family::gather;
       c.p.desc = GatherDesc{};
       c.p.extent = {1, t, 48};
-      const auto data = c.add(Role::weight, {type, {10, 48}}), index = c.add(Role::index, {DType::i64, {t}}), out = c.add(Role::out, {type, {t, 48}}, Access::write);
+      const auto data = c.add(Role::weight, {type, {10, 48}}), index = c.add(Role::index, {DType::i64, {t}}),
+                 out = c.add(Role::out, {type, {t, 48}}, Access::write);
       c.output(out);
       Bid bid;
       ASSERT_TRUE(c.choose("gather", place.caps, &bid)) << c.error;
@@ -28,7 +29,8 @@ TEST(Gather, DenseRowsAndIndicesOutside) {
       for (size_t i = 0; i < ids.size(); ++i) {
         const bool inside = ids[i] >= 0 && ids[i] < 10;
         for (size_t b = 0; b < size; ++b) {
-          ASSERT_EQ(c.memory[out][i * size + b], inside ? rows[static_cast<size_t>(ids[i]) * size + b] : std::byte{0}) << "row " << i;
+          ASSERT_EQ(c.memory[out][i * size + b], inside ? rows[static_cast<size_t>(ids[i]) * size + b] : std::byte{0})
+              << "row " << i;
         }
       }
     }
@@ -45,7 +47,8 @@ TEST(Gather, DecodesPackedRows) {
       c.p.family = Family::gather;
       c.p.desc = GatherDesc{};
       c.p.extent = {1, 6, 192};
-      const auto data = c.add(Role::weight, {DType::f32, {rows, 192}, f}, Access::read, Origin::param), index = c.add(Role::index, {DType::i32, {6}}),
+      const auto data = c.add(Role::weight, {DType::f32, {rows, 192}, f}, Access::read, Origin::param),
+                 index = c.add(Role::index, {DType::i32, {6}}),
                  out = c.add(Role::out, {DType::f32, {6, 192}}, Access::write);
       c.output(out);
       Bid bid;
@@ -61,7 +64,8 @@ TEST(Gather, DecodesPackedRows) {
       if (HasFatalFailure()) return;
       const auto y = c.get<float>(out);
       for (size_t i = 0; i < ids.size(); ++i) {
-        for (size_t k = 0; k < 192; ++k) ASSERT_EQ(y[i * 192 + k], ids[i] < 0 ? 0.f : truth[static_cast<size_t>(ids[i]) * 192 + k]) << i << " " << k;
+        for (size_t k = 0; k < 192; ++k)
+          ASSERT_EQ(y[i * 192 + k], ids[i] < 0 ? 0.f : truth[static_cast<size_t>(ids[i]) * 192 + k]) << i << " " << k;
       }
     }
   }
@@ -77,8 +81,8 @@ TEST(Store, CastsRowsIntoState) {
       c.p.desc = StoreDesc{};
       c.p.extent = {t, 192};
       const int64_t slots = place.interpret ? 3000 : 20;
-      const auto state = c.add(Role::out, {type, {slots, 192}}, Access::update, Origin::state), index = c.add(Role::index, {DType::i32, {t}}),
-                 x = c.add(Role::x, {DType::f32, {t, 192}});
+      const auto state = c.add(Role::out, {type, {slots, 192}}, Access::update, Origin::state),
+                 index = c.add(Role::index, {DType::i32, {t}}), x = c.add(Role::x, {DType::f32, {t, 192}});
       Bid bid;
       ASSERT_TRUE(c.choose("store", place.caps, &bid)) << c.error;
       Random r(3);
@@ -95,8 +99,10 @@ TEST(Store, CastsRowsIntoState) {
         for (size_t k = 0; k < 192; ++k) {
           const size_t at = static_cast<size_t>(ids[i]) * 192 + k;
           const uint16_t half = f32_to_f16(rows[i * 192 + k]);
-          if (type == DType::f16) std::memcpy(&expected[at * 2], &half, 2);
-          else std::memcpy(&expected[at * 4], &rows[i * 192 + k], 4);
+          if (type == DType::f16)
+            std::memcpy(&expected[at * 2], &half, 2);
+          else
+            std::memcpy(&expected[at * 4], &rows[i * 192 + k], 4);
         }
       }
       ASSERT_EQ(c.memory[state], expected);
@@ -112,7 +118,8 @@ TEST(Convert, MakesTheBlocksThatTheLayoutStates) {
     c.p.family = Family::convert;
     c.p.desc = ConvertDesc{};
     c.p.extent = {t, 576};
-    const auto x = c.add(Role::x, {DType::f32, {t, 576}}), out = c.add(Role::out, {DType::f32, {t, 576}}, Access::write);
+    const auto x = c.add(Role::x, {DType::f32, {t, 576}}),
+               out = c.add(Role::out, {DType::f32, {t, 576}}, Access::write);
     c.output(out);
     Bid bid;
     ASSERT_TRUE(c.choose("convert", place.caps, &bid)) << c.error;
@@ -143,14 +150,16 @@ TEST(Region, FusesWithBroadcastAndTranspose) {  // y[t, h, d] = silu(x[t, h, d])
       c.p.family = Family::region;
       c.p.desc = RegionDesc{};
       c.p.extent = {t, H, d};
-      const auto x = c.add(Role::x, {DType::f32, {t, H, d}}), w = c.add(Role::x, {DType::f16, {d}}), z = c.add(Role::x, {DType::i32, {H, t}}),
-                 y = c.add(Role::out, {DType::f32, {t, H, d}}, Access::write);
+      const auto x = c.add(Role::x, {DType::f32, {t, H, d}}), w = c.add(Role::x, {DType::f16, {d}}),
+                 z = c.add(Role::x, {DType::i32, {H, t}}), y = c.add(Role::out, {DType::f32, {t, H, d}}, Access::write);
       ScalarExpr& e = c.p.prologue;
       e.loads = {{x, {0, {H * d, d, 1}}}, {w, {0, {0, 0, 1}}}, {z, {0, {1, t, 0}}}};
-      e.code = {{Kind::load, ScalarOp::add, DType::f32, 0}, {Kind::load, ScalarOp::add, DType::f16, 1}, {Kind::load, ScalarOp::add, DType::i32, 2},
-                {Kind::op, ScalarOp::silu, DType::f32, 0}, {Kind::op, ScalarOp::cast, DType::f32, 1},  {Kind::op, ScalarOp::mul, DType::f32, 3, 4},
-                {Kind::op, ScalarOp::cast, DType::f32, 2}, {Kind::op, ScalarOp::add, DType::f32, 5, 6}, {Kind::index, ScalarOp::add, DType::i32, 1},
-                {Kind::op, ScalarOp::cast, DType::f32, 8}, {Kind::op, ScalarOp::add, DType::f32, 7, 9}};
+      e.code = {{Kind::load, ScalarOp::add, DType::f32, 0},  {Kind::load, ScalarOp::add, DType::f16, 1},
+                {Kind::load, ScalarOp::add, DType::i32, 2},  {Kind::op, ScalarOp::silu, DType::f32, 0},
+                {Kind::op, ScalarOp::cast, DType::f32, 1},   {Kind::op, ScalarOp::mul, DType::f32, 3, 4},
+                {Kind::op, ScalarOp::cast, DType::f32, 2},   {Kind::op, ScalarOp::add, DType::f32, 5, 6},
+                {Kind::index, ScalarOp::add, DType::i32, 1}, {Kind::op, ScalarOp::cast, DType::f32, 8},
+                {Kind::op, ScalarOp::add, DType::f32, 7, 9}};
       c.output(y, 10);
       Bid bid;
       ASSERT_TRUE(c.choose("region", place.caps, &bid)) << c.error;
@@ -169,7 +178,8 @@ TEST(Region, FusesWithBroadcastAndTranspose) {  // y[t, h, d] = silu(x[t, h, d])
           for (int64_t k = 0; k < d; ++k) {
             const auto i = static_cast<size_t>((a * H + h) * d + k);
             const double v = xs[i];
-            const double want = v / (1 + std::exp(-v)) * static_cast<double>(f16_to_f32(ws[static_cast<size_t>(k)])) + zs[static_cast<size_t>(h * T + a)] + static_cast<double>(h);
+            const double want = v / (1 + std::exp(-v)) * static_cast<double>(f16_to_f32(ws[static_cast<size_t>(k)])) +
+                                zs[static_cast<size_t>(h * T + a)] + static_cast<double>(h);
             ASSERT_NEAR(got[i], want, 1e-5) << a << " " << h << " " << k;
           }
         }
@@ -186,10 +196,13 @@ TEST(Region, SmallElementsTwoOutputsAndFlip) {  // b[i] = x[i] < x[n - 1 - i], f
     c.p.family = Family::region;
     c.p.desc = RegionDesc{};
     c.p.extent = {n};
-    const auto x = c.add(Role::x, {DType::f32, {n}}), b = c.add(Role::out, {DType::boolean, {n}}, Access::write), y = c.add(Role::out, {DType::f16, {n}}, Access::write);
+    const auto x = c.add(Role::x, {DType::f32, {n}}), b = c.add(Role::out, {DType::boolean, {n}}, Access::write),
+               y = c.add(Role::out, {DType::f16, {n}}, Access::write);
     ScalarExpr& e = c.p.prologue;
     e.loads = {{x, {0, {1}}}, {x, {n - 1, {-1}}}};
-    e.code = {{Kind::load, ScalarOp::add, DType::f32, 0}, {Kind::load, ScalarOp::add, DType::f32, 1}, {Kind::op, ScalarOp::lt, DType::boolean, 0, 1}};
+    e.code = {{Kind::load, ScalarOp::add, DType::f32, 0},
+              {Kind::load, ScalarOp::add, DType::f32, 1},
+              {Kind::op, ScalarOp::lt, DType::boolean, 0, 1}};
     c.output(b, 2), c.output(y, 1);
     Bid bid;
     ASSERT_TRUE(c.choose("region", place.caps, &bid)) << c.error;

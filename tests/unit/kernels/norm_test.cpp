@@ -8,7 +8,8 @@ TEST(Norm, EveryKindMatchesF64) {
   for (const Place& place : places()) {
     for (NormKind kind : {NormKind::rms, NormKind::layer, NormKind::softmax, NormKind::log_softmax}) {
       for (int64_t n : {576, 100, 7, 1}) {
-        SCOPED_TRACE(std::string(place.name) + " kind " + std::to_string(static_cast<int>(kind)) + " n " + std::to_string(n));
+        SCOPED_TRACE(std::string(place.name) + " kind " + std::to_string(static_cast<int>(kind)) + " n " +
+                     std::to_string(n));
         Case c;
         const Dim t = c.symbol("T", 1, 8, 3);
         c.p.family = Family::norm;
@@ -44,12 +45,14 @@ TEST(Norm, EveryKindMatchesF64) {
           }
           const double mean = sum / static_cast<double>(N);
           double variance = 0;
-          for (size_t k = 0; k < N; ++k) variance += (xs[i * N + k] - mean) * (xs[i * N + k] - mean), total += std::exp(xs[i * N + k] - most);
+          for (size_t k = 0; k < N; ++k)
+            variance += (xs[i * N + k] - mean) * (xs[i * N + k] - mean), total += std::exp(xs[i * N + k] - most);
           for (size_t k = 0; k < N; ++k) {
             const double v = xs[i * N + k];
             double want = 0;
             if (kind == NormKind::rms) want = v / std::sqrt(squares / static_cast<double>(N) + 1e-5) * ws[k];
-            if (kind == NormKind::layer) want = (v - mean) / std::sqrt(variance / static_cast<double>(N) + 1e-5) * ws[k] + bs[k];
+            if (kind == NormKind::layer)
+              want = (v - mean) / std::sqrt(variance / static_cast<double>(N) + 1e-5) * ws[k] + bs[k];
             if (kind == NormKind::softmax) want = std::exp(v - most) / total;
             if (kind == NormKind::log_softmax) want = v - most - std::log(total);
             ASSERT_NEAR(got[i * N + k], want, 2e-5) << i << " " << k;

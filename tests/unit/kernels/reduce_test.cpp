@@ -8,20 +8,25 @@ using Kind = ScalarExpr::Kind;
 
 // x [a, b, c] reduced over its middle axis or its last, as extents kept..., reduced.
 template <class T>
-void check(const Place& place, ReduceKind kind, bool last, DType dtype, std::vector<T> x, int64_t a, int64_t b, int64_t c, bool with_epilogue) {
-  SCOPED_TRACE(std::string(place.name) + " kind " + std::to_string(static_cast<int>(kind)) + (last ? " last" : " middle"));
+void check(const Place& place, ReduceKind kind, bool last, DType dtype, std::vector<T> x, int64_t a, int64_t b,
+           int64_t c, bool with_epilogue) {
+  SCOPED_TRACE(std::string(place.name) + " kind " + std::to_string(static_cast<int>(kind)) +
+               (last ? " last" : " middle"));
   Case k;
   k.p.family = Family::reduce;
   k.p.desc = ReduceDesc{kind, 1};
   const Dim t = k.symbol("A", 1, 16, a);
   k.p.extent = last ? std::vector<Dim>{t, b, c} : std::vector<Dim>{t, c, b};
   const bool logic = kind == ReduceKind::any || kind == ReduceKind::all;
-  const auto in = k.add(Role::x, {dtype, {t, b, c}}), out = k.add(Role::out, {logic ? DType::u32 : dtype, {t, last ? b : c}}, Access::write);
+  const auto in = k.add(Role::x, {dtype, {t, b, c}}),
+             out = k.add(Role::out, {logic ? DType::u32 : dtype, {t, last ? b : c}}, Access::write);
   k.p.prologue.loads = {{in, {0, last ? std::vector<Dim>{b * c, c, 1} : std::vector<Dim>{b * c, 1, c}}}};
   k.p.prologue.code = {{Kind::load, ScalarOp::add, dtype, 0}};
   if (with_epilogue) {
     k.p.parts[0].epilogue.consts = {{2.0, 2}};
-    k.p.parts[0].epilogue.code = {{Kind::accumulator, ScalarOp::add, dtype, 0}, {Kind::constant, ScalarOp::add, dtype, 0}, {Kind::op, ScalarOp::mul, dtype, 0, 1}};
+    k.p.parts[0].epilogue.code = {{Kind::accumulator, ScalarOp::add, dtype, 0},
+                                  {Kind::constant, ScalarOp::add, dtype, 0},
+                                  {Kind::op, ScalarOp::mul, dtype, 0, 1}};
   }
   k.output(out, with_epilogue ? 2 : 0);
   Bid bid;
@@ -34,7 +39,10 @@ void check(const Place& place, ReduceKind kind, bool last, DType dtype, std::vec
   const int64_t keep = last ? b : c, steps = last ? c : b;
   for (int64_t i = 0; i < a; ++i) {
     for (int64_t j = 0; j < keep; ++j) {
-      double want = kind == ReduceKind::prod ? 1 : kind == ReduceKind::max ? -1e300 : kind == ReduceKind::min ? 1e300 : kind == ReduceKind::all;
+      double want = kind == ReduceKind::prod  ? 1
+                    : kind == ReduceKind::max ? -1e300
+                    : kind == ReduceKind::min ? 1e300
+                                              : kind == ReduceKind::all;
       for (int64_t s = 0; s < steps; ++s) {
         const double v = static_cast<double>(x[static_cast<size_t>(last ? (i * b + j) * c + s : (i * b + s) * c + j)]);
         if (kind == ReduceKind::sum) want += v;
@@ -63,7 +71,8 @@ TEST(Reduce, FloatsAndIntegersAlongEveryAxis) {
     for (bool last : {true, false}) {
       Random r(61);
       auto x = r.reals(3 * 20 * 70);
-      for (ReduceKind kind : {ReduceKind::sum, ReduceKind::max, ReduceKind::min}) check(place, kind, last, DType::f32, x, 3, 20, 70, kind == ReduceKind::sum);
+      for (ReduceKind kind : {ReduceKind::sum, ReduceKind::max, ReduceKind::min})
+        check(place, kind, last, DType::f32, x, 3, 20, 70, kind == ReduceKind::sum);
       x[17] = NAN;
       check(place, ReduceKind::max, last, DType::f32, x, 3, 20, 70, false);
       std::vector<float> near(2 * 5 * 33);

@@ -16,7 +16,8 @@ struct Settings {
 uint32_t philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2> key) {
   for (int i = 0; i < 10; ++i) {
     const uint64_t p = 0xD2511F53ull * c[0], q = 0xCD9E8D57ull * c[2];
-    c = {static_cast<uint32_t>(q >> 32) ^ c[1] ^ key[0], static_cast<uint32_t>(q), static_cast<uint32_t>(p >> 32) ^ c[3] ^ key[1], static_cast<uint32_t>(p)};
+    c = {static_cast<uint32_t>(q >> 32) ^ c[1] ^ key[0], static_cast<uint32_t>(q),
+         static_cast<uint32_t>(p >> 32) ^ c[3] ^ key[1], static_cast<uint32_t>(p)};
     key[0] += 0x9E3779B9, key[1] += 0xBB67AE85;
   }
   return c[0];
@@ -28,7 +29,8 @@ struct Choice {
 };
 
 // The id, and whether rounding could move the draw (`margin`: how far u is from the nearest step of the running sum).
-int64_t expected(std::vector<float> logits, const Settings& s, const std::vector<int32_t>& history, const std::array<uint32_t, 4>& seed, double* margin) {
+int64_t expected(std::vector<float> logits, const Settings& s, const std::vector<int32_t>& history,
+                 const std::array<uint32_t, 4>& seed, double* margin) {
   *margin = 1;
   std::vector<Choice> all;
   for (int64_t id = 0; id < static_cast<int64_t>(logits.size()); ++id) {
@@ -92,8 +94,9 @@ TEST(Sample, FollowsTheStepsOfTheOp) {
       c.p.family = Family::sample;
       c.p.desc = SampleDesc{};
       c.p.extent = {l, V, H};
-      const auto x = c.add(Role::x, {DType::f32, {l, V}}), s = c.add(Role::settings, {DType::f32, {l, 8}}), h = c.add(Role::history, {DType::i32, {l, H}}),
-                 seeds = c.add(Role::seeds, {DType::u32, {l, 4}}), out = c.add(Role::out, {DType::i32, {l}}, Access::write);
+      const auto x = c.add(Role::x, {DType::f32, {l, V}}), s = c.add(Role::settings, {DType::f32, {l, 8}}),
+                 h = c.add(Role::history, {DType::i32, {l, H}}), seeds = c.add(Role::seeds, {DType::u32, {l, 4}}),
+                 out = c.add(Role::out, {DType::i32, {l}}, Access::write);
       c.output(out);
       Bid bid;
       ASSERT_TRUE(c.choose("sample", place.caps, &bid)) << c.error;
@@ -104,7 +107,8 @@ TEST(Sample, FollowsTheStepsOfTheOp) {
       std::vector<int32_t> history(static_cast<size_t>(L * H));
       for (auto& v : history) v = static_cast<int32_t>(r.below(40)) - 4;
       for (const Settings& row : rows) {
-        for (float v : {row.temperature, row.top_k, row.top_p, row.min_p, row.repeat, row.frequency, row.presence, 0.f}) settings.push_back(v);
+        for (float v : {row.temperature, row.top_k, row.top_p, row.min_p, row.repeat, row.frequency, row.presence, 0.f})
+          settings.push_back(v);
       }
       std::vector<uint32_t> words(static_cast<size_t>(L * 4));
       for (auto& w : words) w = r.next();
@@ -116,7 +120,8 @@ TEST(Sample, FollowsTheStepsOfTheOp) {
         const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(i) * V;
         const auto past = history.begin() + static_cast<std::ptrdiff_t>(i) * H;
         double margin;
-        const int64_t want = expected({begin, begin + V}, rows[i], {past, past + H}, {words[i * 4], words[i * 4 + 1], words[i * 4 + 2], words[i * 4 + 3]}, &margin);
+        const int64_t want = expected({begin, begin + V}, rows[i], {past, past + H},
+                                      {words[i * 4], words[i * 4 + 1], words[i * 4 + 2], words[i * 4 + 3]}, &margin);
         if (margin < 1e-5) continue;  // f32 sums may fall on the other side
         EXPECT_EQ(ids[i], want) << "row " << i;
       }
@@ -130,15 +135,17 @@ TEST(Sample, RowsWithoutAChoice) {
     c.p.family = Family::sample;
     c.p.desc = SampleDesc{};
     c.p.extent = {2, 70, 1};
-    const auto x = c.add(Role::x, {DType::f32, {2, 70}}), s = c.add(Role::settings, {DType::f32, {2, 8}}), h = c.add(Role::history, {DType::i32, {2, 1}}),
-               seeds = c.add(Role::seeds, {DType::u32, {2, 4}}), out = c.add(Role::out, {DType::i32, {2}}, Access::write);
+    const auto x = c.add(Role::x, {DType::f32, {2, 70}}), s = c.add(Role::settings, {DType::f32, {2, 8}}),
+               h = c.add(Role::history, {DType::i32, {2, 1}}), seeds = c.add(Role::seeds, {DType::u32, {2, 4}}),
+               out = c.add(Role::out, {DType::i32, {2}}, Access::write);
     c.output(out);
     Bid bid;
     ASSERT_TRUE(c.choose("sample", place.caps, &bid)) << c.error;
     std::vector<float> logits(140, -INFINITY), settings(16, 0);
     for (size_t i = 0; i < 70; ++i) logits[i] = NAN;
     settings[8] = 1;
-    c.set(x, logits), c.set(s, settings), c.set(h, std::vector<int32_t>{-1, -1}), c.set(seeds, std::vector<uint32_t>(8, 7));
+    c.set(x, logits), c.set(s, settings), c.set(h, std::vector<int32_t>{-1, -1}),
+        c.set(seeds, std::vector<uint32_t>(8, 7));
     c.run("sample", place.caps, bid, place.interpret);
     if (HasFatalFailure()) return;
     EXPECT_EQ(c.get<int32_t>(out), (std::vector<int32_t>{-1, -1}));
