@@ -39,21 +39,26 @@ kir::V Launcher::scalar(Dim d) {
   return v;
 }
 
+kir::Buffer Launcher::bind_operand(uint16_t index, bool streaming) {
+  const Operand& o = problem_.operands[index];
+  const auto type = kir::storage_type(o.type.dtype);
+  if (!type) b_.fail(type.error().text);
+  // Blocks and tiles are seen as words; views of other types lie on the same binding.
+  const bool words = (o.layout && o.layout.def != &kDense) || !type || o.type.format;
+  const kir::Buffer buffer = bind(ctx_.whole(index), "p" + std::to_string(index), words ? kir::u32 : *type, {1, streaming});
+  operands_.emplace_back(index, buffer);
+  return buffer;
+}
+
 kir::Buffer Launcher::operand(uint16_t index, int width) {
   for (const auto& [known, buffer] : operands_) {
     if (known == index) return width == 1 ? buffer : buffer.as(buffer.type(), width);
   }
-  const Operand& o = problem_.operands[index];
-  auto type = kir::storage_type(o.type.dtype);
-  if (!type) b_.fail(type.error().text);
-  kir::BufferOptions options;
-  const bool special = o.layout && o.layout.def != &kDense;
-  // Blocks and tiles are seen as words; views of other types lie on the same binding.
-  const kir::Buffer buffer = bind(ctx_.whole(index), "p" + std::to_string(index),
-                                  special || !type || o.type.format ? kir::u32 : *type, options);
-  operands_.emplace_back(index, buffer);
+  const kir::Buffer buffer = bind_operand(index, false);
   return width == 1 ? buffer : buffer.as(buffer.type(), width);
 }
+
+void Launcher::stream(uint16_t index) { bind_operand(index, true); }
 
 kir::Buffer Launcher::bind(const Use& use, std::string_view name, kir::Type type, kir::BufferOptions options) {
   uses_.push_back(use);

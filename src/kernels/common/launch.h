@@ -26,6 +26,8 @@ class Launcher {
   kir::V scalar(Dim d);
   // The whole operand, bound once; other views come from Buffer::as.
   kir::Buffer operand(uint16_t index, int width = 1);
+  // Binds an output whose stores go past the caches.
+  void stream(uint16_t index);
   // A window of an operand, or scratch, bound as it is.
   kir::Buffer bind(const Use& use, std::string_view name, kir::Type type, kir::BufferOptions options = {});
 
@@ -33,6 +35,8 @@ class Launcher {
   Status launch(Dim groups);
 
  private:
+  kir::Buffer bind_operand(uint16_t index, bool streaming);
+
   BuildCtx& ctx_;
   const Problem& problem_;
   kir::B b_;

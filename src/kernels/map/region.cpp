@@ -125,87 +125,114 @@ Plan plan(const Space& s, const Caps& caps, int per_lane, DimTable& dims) {
   return p;
 }
 
-Status build_region(const Problem& problem, const Bid&, BuildCtx& ctx) {
-  DimTable& dims = ctx.asked.dims;
-  const Caps& caps = ctx.asked.caps;
-  const Space s = joined(problem, dims);
-  const int per_lane = elements_a_lane(problem, caps);
-  const Plan p = plan(s, caps, per_lane, dims);
-  Launcher l(ctx, problem, "region", p.lanes);
-  const int64_t vector = static_cast<int64_t>(p.lanes) * per_lane, tile = vector * p.chunks;
-  const Dim tiles = dims.ceildiv(p.inner_dim, tile);
-  Dim groups = tiles;
-  for (size_t a = 0; a < p.first_inner; ++a) groups = dims.mul(groups, s.extent[a]);
+// An output whose lines would only push others out of the caches: larger than any last level, so nobody finds it there later.
+constexpr int64_t kStreamBytes = 64 << 20;
 
-  std::vector<V> axes(s.extent.size());
-  V rest = kir::group(), block = kir::constant(kir::u32, 0);
-  if (tiles != Dim(1)) {
-    if (p.first_inner == 0)
-      block = rest;
-    else
-      block = rest % l.size(tiles), rest = rest / l.size(tiles);
-  }
-  for (size_t a = p.first_inner; a-- > 0;) {
-    axes[a] = a == 0 ? rest : rest % l.size(s.extent[a]);
-    if (a > 0) rest = rest / l.size(s.extent[a]);
-  }
-  const bool exact = p.inner >= 0 && p.inner % tile == 0;
-  auto element = [&](V first) {  // of this lane, counted along the inner axes
-    std::vector<std::vector<V>> values;
-    for (int k = 0; k < per_lane; ++k) {
-      V e = first + k;
-      for (size_t a = s.extent.size(); a-- > p.first_inner;) {
-        const bool outermost = a == p.first_inner;
-        axes[a] = outermost ? e : e % l.size(s.extent[a]);
-        if (!outermost) e = e / l.size(s.extent[a]);
-      }
-      ExprInputs in;
-      in.axes = axes;
-      in.index = [&](uint16_t old) {
-        return s.axis_of[old] < 0 ? kir::constant(kir::u32, 0) : axes[static_cast<size_t>(s.axis_of[old])];
-      };
-      values.push_back(emit_expr(l, s.expr, in));
-      if (per_lane > 1) continue;
-      for (const Output& o : s.outs) {
-        const kir::Buffer y = l.operand(o.operand);
-        y.store(map_index(l, o.map, axes), convert(values[0][o.result], kir::type_info(y.type()).loaded));
-      }
+class Region {
+ public:
+  Region(Launcher& l, const Space& s, const Plan& p, int per_lane)
+      : l_(l), s_(s), p_(p), per_lane_(per_lane), vector_(static_cast<int64_t>(p.lanes) * per_lane), axes_(s.extent.size()) {}
+
+  Status build() {
+    DimTable& dims = l_.dims();
+    const int64_t tile = vector_ * p_.chunks;
+    const Dim tiles = dims.ceildiv(p_.inner_dim, tile);
+    Dim groups = tiles;
+    for (size_t a = 0; a < p_.first_inner; ++a) groups = dims.mul(groups, s_.extent[a]);
+    V rest = kir::group(), block = kir::constant(kir::u32, 0);
+    if (tiles != Dim(1)) {
+      block = p_.first_inner == 0 ? rest : rest % l_.size(tiles);
+      if (p_.first_inner > 0) rest = rest / l_.size(tiles);
     }
-    if (per_lane == 1) return;
-    for (const Output& o : s.outs) {
-      const kir::Buffer y = l.operand(o.operand);
+    for (size_t a = p_.first_inner; a-- > 0;) {
+      axes_[a] = a == 0 ? rest : rest % l_.size(s_.extent[a]);
+      if (a > 0) rest = rest / l_.size(s_.extent[a]);
+    }
+    const bool exact = p_.inner >= 0 && p_.inner % tile == 0;
+    auto chunk = [&](V c) {
+      const V first = (block * static_cast<int>(p_.chunks) + c) * static_cast<int>(vector_) + kir::lane() * per_lane_;
+      auto body = [&] { per_lane_ == 1 ? element(first) : words(first); };
+      if (exact) return body();
+      kir::If(first < l_.size(p_.inner_dim), body);
+    };
+    if (p_.chunks == 1)
+      chunk(kir::constant(kir::u32, 0));
+    else
+      kir::For(0, static_cast<uint32_t>(p_.chunks), chunk);
+    return l_.launch(groups);
+  }
+
+ private:
+  // Coordinates of an element, counted along the inner axes.
+  void place(V e) {
+    for (size_t a = s_.extent.size(); a-- > p_.first_inner;) {
+      const bool outermost = a == p_.first_inner;
+      axes_[a] = outermost ? e : e % l_.size(s_.extent[a]);
+      if (!outermost) e = e / l_.size(s_.extent[a]);
+    }
+  }
+
+  std::vector<V> values() {
+    ExprInputs in;
+    in.axes = axes_;
+    in.index = [&](uint16_t old) {
+      return s_.axis_of[old] < 0 ? kir::constant(kir::u32, 0) : axes_[static_cast<size_t>(s_.axis_of[old])];
+    };
+    return emit_expr(l_, s_.expr, in);
+  }
+
+  void element(const V& e) {
+    place(e);
+    const std::vector<V> all = values();
+    for (const Output& o : s_.outs) {
+      const kir::Buffer y = l_.operand(o.operand);
+      y.store(map_index(l_, o.map, axes_), convert(all[o.result], kir::type_info(y.type()).loaded));
+    }
+  }
+
+  // Several neighbours a lane, stored as words where the device stores nothing smaller.
+  void words(const V& first) {
+    std::vector<std::vector<V>> all;
+    for (int k = 0; k < per_lane_; ++k) {
+      place(first + k);
+      all.push_back(values());
+    }
+    for (const Output& o : s_.outs) {
+      const kir::Buffer y = l_.operand(o.operand);
       const kir::Type loaded = kir::type_info(y.type()).loaded;
-      const int width = store_width(problem.operands[o.operand].type.dtype, caps);
-      std::vector<V> back = axes;
-      for (int k = 0; k < per_lane; k += width) {
-        V e = first + k;
-        for (size_t a = s.extent.size(); a-- > p.first_inner;) {
-          const bool outermost = a == p.first_inner;
-          back[a] = outermost ? e : e % l.size(s.extent[a]);
-          if (!outermost) e = e / l.size(s.extent[a]);
-        }
+      const int width = store_width(l_.problem().operands[o.operand].type.dtype, l_.caps());
+      for (int k = 0; k < per_lane_; k += width) {
+        place(first + k);
         std::vector<V> v;
-        for (int w = 0; w < width; ++w) v.push_back(convert(values[static_cast<size_t>(k + w)][o.result], loaded));
-        const V at = map_index(l, o.map, back);
+        for (int w = 0; w < width; ++w) v.push_back(convert(all[static_cast<size_t>(k + w)][o.result], loaded));
+        const V at = map_index(l_, o.map, axes_);
         if (width == 1)
           y.store(at, v[0]);
         else
           y.as(y.type(), width).store(at / width, v);
       }
     }
-  };
-  auto chunk = [&](V c) {
-    const V first = (block * static_cast<int>(p.chunks) + c) * static_cast<int>(vector) + kir::lane() * per_lane;
-    if (exact)
-      element(first);
-    else
-      kir::If(first < l.size(p.inner_dim), [&] { element(first); });
-  };
-  if (p.chunks == 1)
-    chunk(kir::constant(kir::u32, 0));
-  else
-    kir::For(0, static_cast<uint32_t>(p.chunks), chunk);
-  return l.launch(groups);
+  }
+
+  Launcher& l_;
+  const Space& s_;
+  const Plan& p_;
+  int per_lane_;
+  int64_t vector_;
+  std::vector<V> axes_;
+};
+
+Status build_region(const Problem& problem, const Bid&, BuildCtx& ctx) {
+  DimTable& dims = ctx.asked.dims;
+  const Space s = joined(problem, dims);
+  const int per_lane = elements_a_lane(problem, ctx.asked.caps);
+  const Plan p = plan(s, ctx.asked.caps, per_lane, dims);
+  Launcher l(ctx, problem, "region", p.lanes);
+  for (const Output& o : s.outs) {
+    const auto bytes = kDense.bytes(dims, problem.operands[o.operand].type, {});
+    if (bytes && dims.range(*bytes, problem.bounds).first >= kStreamBytes) l.stream(o.operand);
+  }
+  return Region(l, s, p, per_lane).build();
 }
 
 OrRefuse<std::vector<Bid>> bid_region(const Problem& problem, const Asked& asked) {
