@@ -11,7 +11,7 @@ import sys
 
 FILE_LINES, FUNCTION_LINES, FOLDER_FILES = 800, 80, 12
 # Folders that are over the limit today and wait to be split; a new one does not belong here.
-WIDER = {"include/tern": 16, "src/base": 14, "src/lower": 16}
+WIDER = {"include/tern": 16}
 TOPS = ("src", "include", "tools", "tests", "bench", "scripts", "python")
 CPP = (".h", ".cpp", ".inc", ".c")
 DATA = re.compile(r"^tests/(data|golden|corpus)/|/corpus/")
