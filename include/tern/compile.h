@@ -19,8 +19,8 @@ class WeightSource;
 class Params;
 class Session;
 
-// Conditions on symbols by name: {{"T", 1, 1}, {"L", 0, 1}} is the range of a decode step. The first range that holds at bind
-// is taken; a last range without conditions is added where it is missing.
+// Conditions on symbols by name: {{"T", 1, 1}, {"L", 0, 1}} is the range of a decode step. The first range that holds
+// at bind is taken; a last range without conditions is added where it is missing.
 struct SymbolBound {
   std::string symbol;
   int64_t min, max;
@@ -36,8 +36,8 @@ struct Options {
   std::vector<std::string> skip_passes;
   // Called after each pass that changed the graph (printed form on demand by print()).
   std::function<void(std::string_view pass, const Graph& graph)> on_pass;
-  std::string cache_dir;   // compiled kernels; empty: tern/kernels in the user's cache folder; "none": no cache
-  std::string plugin_path; // code generator; empty: beside the library or the program
+  std::string cache_dir;         // compiled kernels; empty: tern/kernels in the user's cache folder; "none": no cache
+  std::string plugin_path;       // code generator; empty: beside the library or the program
   unsigned compile_threads = 0;  // 0: the cores this process may use
 };
 
@@ -56,7 +56,7 @@ struct IoInfo {
 struct StepInfo {
   std::string label, kernel, problem, variant;
   uint32_t phase;
-  double bytes, flop, seconds;  // estimates at the range's upper bound
+  double bytes, flop, seconds;                                // estimates at the range's upper bound
   std::vector<std::pair<std::string, std::string>> refusals;  // candidate, why
 };
 struct RangeInfo {
@@ -67,7 +67,7 @@ struct RangeInfo {
 };
 struct CompileTimings {
   double passes_s = 0, lower_s = 0, kernels_s = 0, total_s = 0;
-  uint32_t kernels = 0, kernels_compiled = 0;  // the rest came from the cache
+  uint32_t kernels = 0, kernels_compiled = 0;            // the rest came from the cache
   std::vector<std::pair<std::string, double>> compiled;  // kernel name, seconds; for those compiled now
 };
 struct Explanation {

@@ -19,7 +19,7 @@ struct DeviceInfo {
   std::string spec;         // what open_device takes: "cpu", "mean"
   std::string description;  // processor or card, instruction set
   bool available = false;
-  std::string reason;       // where not available: why, and what would bring it
+  std::string reason;  // where not available: why, and what would bring it
   unsigned workers = 0;
   uint64_t memory_total = 0, memory_available = 0;  // bytes
 };

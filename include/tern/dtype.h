@@ -7,7 +7,25 @@
 
 namespace tern {
 
-enum class DType : uint8_t { f64, f32, f16, bf16, f8e4m3, f8e5m2, i64, i32, i16, i8, u64, u32, u16, u8, boolean, c64, c128 };
+enum class DType : uint8_t {
+  f64,
+  f32,
+  f16,
+  bf16,
+  f8e4m3,
+  f8e5m2,
+  i64,
+  i32,
+  i16,
+  i8,
+  u64,
+  u32,
+  u16,
+  u8,
+  boolean,
+  c64,
+  c128
+};
 inline constexpr int kDTypeCount = 17;
 
 enum class DTypeKind : uint8_t { floating, signed_int, unsigned_int, boolean, complex };
@@ -16,8 +34,8 @@ struct DTypeInfo {
   std::string_view name;  // as printed in IR and JSON: "f32", "bool", "c64"
   uint8_t bytes;          // storage of one element
   DTypeKind kind;
-  uint8_t mantissa_bits;  // explicit bits of the significand for floats (f32: 23), value bits for integers
-  double lowest, highest; // finite range of a real type (of one component for complex types)
+  uint8_t mantissa_bits;   // explicit bits of the significand for floats (f32: 23), value bits for integers
+  double lowest, highest;  // finite range of a real type (of one component for complex types)
 };
 
 const DTypeInfo& dtype_info(DType dtype);

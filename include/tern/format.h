@@ -1,4 +1,5 @@
-// Block formats of quantised weights, as data. One file per format in src/formats; kernels know code classes, never names.
+// Block formats of quantised weights, as data. One file per format in src/formats; kernels know code classes, never
+// names.
 #pragma once
 
 #include <array>
@@ -20,7 +21,8 @@ enum class CodeClass : uint8_t {
   lookup,      // table[code] * scale
 };
 
-// Up to four planes of one value. Block-interleaved: p[0] holds whole blocks. Planar: codes, scales, mins or zeros, outer scale.
+// Up to four planes of one value. Block-interleaved: p[0] holds whole blocks. Planar: codes, scales, mins or zeros,
+// outer scale.
 struct Planes {
   std::array<std::span<const std::byte>, 4> p;
 };
@@ -36,24 +38,25 @@ struct Format {
   std::array<uint32_t, 2> block;  // {rows, columns}: extent of a block; almost always {1, 32}
   uint32_t bytes;                 // of a block
   CodeClass cls;
-  uint8_t bits;     // of a code
-  int16_t zero;     // packed: the code that means 0 (codes are unsigned: q8_0 has 128)
-  uint16_t group;   // elements that share a scale
-  DType scale;      // storage type of scales and mins in packed layouts: f16 or f32
-  bool has_outer;   // two-level scales: sub_scales and sub_mins are integers times outer
+  uint8_t bits;                   // of a code
+  int16_t zero;                   // packed: the code that means 0 (codes are unsigned: q8_0 has 128)
+  uint16_t group;                 // elements that share a scale
+  DType scale;                    // storage type of scales and mins in packed layouts: f16 or f32
+  bool has_outer;                 // two-level scales: sub_scales and sub_mins are integers times outer
   std::span<const int8_t> table;  // lookup: value of each code
   // The exact f32 values of block `block` (row-major over the whole value); out has block[0] * block[1] elements.
   void (*decode)(const Planes& planes, int64_t block, float* out);
-  // Canonical codes of one block, and per group its scale and min as f32 (bit-exact products of what the file stores where
-  // they fit f16/f32). All that packing reads. codes: one a value. mins may be null for classes without minimum.
+  // Canonical codes of one block, and per group its scale and min as f32 (bit-exact products of what the file stores
+  // where they fit f16/f32). All that packing reads. codes: one a value. mins may be null for classes without minimum.
   // Null for class flt: packing copies the elements.
   void (*split)(const Planes& planes, int64_t block, uint16_t* codes, float* scales, float* mins);
-  // The same for `blocks` consecutive blocks, at the speed of memory. split_run writes one byte a code and is null where
-  // bits > 8 or split is null.
+  // The same for `blocks` consecutive blocks, at the speed of memory. split_run writes one byte a code and is null
+  // where bits > 8 or split is null.
   void (*decode_run)(const Planes& planes, int64_t block, int64_t blocks, float* out);
   void (*split_run)(const Planes& planes, int64_t block, int64_t blocks, uint8_t* codes, float* scales, float* mins);
-  // Null where tern does not write the format. values: one block; importance: one weight a value, or null; formats whose
-  // rounding follows a fixed rule ignore it. Block formats refuse values that are not finite or need a scale beyond f16.
+  // Null where tern does not write the format. values: one block; importance: one weight a value, or null; formats
+  // whose rounding follows a fixed rule ignore it. Block formats refuse values that are not finite or need a scale
+  // beyond f16.
   Status (*encode)(std::span<const float> values, const float* importance, std::byte* out);
   std::span<const FileId> ids;
 

@@ -79,8 +79,9 @@ class Graph {
   // States are resident unless said otherwise.
   Status set_resident(std::string_view state, bool resident);
 
-  // Infers and checks; the error names op, operand and location. Attributes left out at the end take their defaults; an integer
-  // stands for a real or a dim, integers for a shape. Regions share this graph's DimTable and have no leaves but inputs.
+  // Infers and checks; the error names op, operand and location. Attributes left out at the end take their defaults; an
+  // integer stands for a real or a dim, integers for a shape. Regions share this graph's DimTable and have no leaves
+  // but inputs.
   Result<std::vector<Value>> add(const OpDef& op, std::vector<Value> in, std::vector<Attr> attrs, Loc loc = {},
                                  std::vector<std::unique_ptr<Graph>> regions = {});
 
@@ -95,13 +96,13 @@ class Graph {
   const Port* port(std::string_view name) const;
   const Port* port_of(Value value) const;  // null: not a leaf
 
-  // Live nodes in topological order: the named leaves, then depth first from the outputs and updates. It follows from the
-  // structure alone; ids are no order once something was replaced.
+  // Live nodes in topological order: the named leaves, then depth first from the outputs and updates. It follows from
+  // the structure alone; ids are no order once something was replaced.
   std::vector<uint32_t> order() const;
   // For every node id the live nodes that read it, each once, ascending; outputs and updates are not counted.
   std::vector<std::vector<uint32_t>> users() const;
-  // Every use of `from`, outputs and updates included, becomes `to`; only the node of `to` itself still reads `from`, so that
-  // a value can be wrapped. Types must be equal (dims provably so).
+  // Every use of `from`, outputs and updates included, becomes `to`; only the node of `to` itself still reads `from`,
+  // so that a value can be wrapped. Types must be equal (dims provably so).
   void replace(Value from, Value to);
   // Drops what no output or update needs and renumbers; leaves stay.
   void compact();
@@ -119,13 +120,15 @@ class Graph {
 std::string print(const Graph& graph);
 Result<Graph> parse_graph(std::string_view text);
 
-// Builds a graph; the first error sticks, later calls are harmless and return an invalid Value, so models read as formulas.
+// Builds a graph; the first error sticks, later calls are harmless and return an invalid Value, so models read as
+// formulas.
 class Builder {
  public:
   Builder();
   ~Builder();
   Builder(Builder&&) noexcept;
-  // Continues an existing graph (passes and decompositions); the graph must outlive the builder, finish() is not called.
+  // Continues an existing graph (passes and decompositions); the graph must outlive the builder, finish() is not
+  // called.
   explicit Builder(Graph& graph);
 
   Graph& graph();

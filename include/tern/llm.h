@@ -25,14 +25,14 @@ namespace tern {
 struct LlmOptions {
   std::string device = "cpu";
   DeviceOptions device_options;
-  bool precise = false;         // float activations and f32 KV; slower, closer to exact arithmetic
-  uint32_t context = 0;         // tokens a sequence may hold; 0: the model's own, at most 4096
-  uint32_t max_sequences = 1;   // that live at once
-  uint32_t chunk = 512;         // tokens of one step at most; longer prompts take several
-  uint32_t history = 64;        // last tokens that penalties look at
-  std::string cache_dir;        // as Options::cache_dir
+  bool precise = false;        // float activations and f32 KV; slower, closer to exact arithmetic
+  uint32_t context = 0;        // tokens a sequence may hold; 0: the model's own, at most 4096
+  uint32_t max_sequences = 1;  // that live at once
+  uint32_t chunk = 512;        // tokens of one step at most; longer prompts take several
+  uint32_t history = 64;       // last tokens that penalties look at
+  std::string cache_dir;       // as Options::cache_dir
   std::string plugin_path;
-  Progress progress;            // while weights are packed
+  Progress progress;  // while weights are packed
 };
 
 // What a model is made of, by its file.
@@ -53,26 +53,26 @@ struct SamplingOptions {
 
 // One sequence's share of a step.
 struct SequenceStep {
-  uint32_t sequence = 0;              // a slot below max_sequences
-  std::span<const TokenId> tokens;    // appended to the sequence, at least one
-  bool sample = true;                 // choose the token behind the last one
+  uint32_t sequence = 0;            // a slot below max_sequences
+  std::span<const TokenId> tokens;  // appended to the sequence, at least one
+  bool sample = true;               // choose the token behind the last one
   SamplingOptions sampling;
-  uint64_t draw = 0;                  // number of the token drawn with this seed
-  std::span<const TokenId> history;   // what penalties look at
+  uint64_t draw = 0;                 // number of the token drawn with this seed
+  std::span<const TokenId> history;  // what penalties look at
 };
 struct StepResult {
-  TokenId id = kNoToken;       // chosen; kNoToken where `sample` was false
-  std::vector<float> logits;   // where asked for
+  TokenId id = kNoToken;      // chosen; kNoToken where `sample` was false
+  std::vector<float> logits;  // where asked for
 };
 
 struct GenerateOptions {
   uint32_t max_tokens = 256;
   SamplingOptions sampling;
   std::vector<std::string> stop;
-  bool ignore_end = false;                // end-of-text tokens do not stop
-  bool special_text = false;              // print control tokens
-  uint32_t top_logits = 0;                // per step
-  std::span<const TokenId> force;         // fed instead of what was chosen, one a step
+  bool ignore_end = false;         // end-of-text tokens do not stop
+  bool special_text = false;       // print control tokens
+  uint32_t top_logits = 0;         // per step
+  std::span<const TokenId> force;  // fed instead of what was chosen, one a step
   const CancelToken* cancel = nullptr;
 };
 struct GeneratedToken {
@@ -112,13 +112,15 @@ class LanguageModel {
   Status truncate(uint32_t sequence, uint32_t length);
   uint32_t length(uint32_t sequence) const;
   // One step over several sequences; together at most chunk() tokens. Results in the order of the steps.
-  Result<std::vector<StepResult>> step(std::span<const SequenceStep> steps, bool want_logits = false, const CancelToken* cancel = nullptr);
+  Result<std::vector<StepResult>> step(std::span<const SequenceStep> steps, bool want_logits = false,
+                                       const CancelToken* cancel = nullptr);
 
   // Feeds the prompt in chunks and generates. `each` sees every token as it comes; false ends generation.
   Result<GenerateResult> generate(std::span<const TokenId> prompt, const GenerateOptions& options,
                                   const std::function<bool(const GeneratedToken&)>& each = {}, uint32_t sequence = 0);
   // The same for several prompts side by side, one sequence each.
-  Result<std::vector<GenerateResult>> generate_batch(std::span<const std::vector<TokenId>> prompts, const GenerateOptions& options);
+  Result<std::vector<GenerateResult>> generate_batch(std::span<const std::vector<TokenId>> prompts,
+                                                     const GenerateOptions& options);
 
  private:
   struct Impl;
@@ -126,9 +128,9 @@ class LanguageModel {
   std::unique_ptr<Impl> impl_;
 };
 
-// The graph of one step of a model, for verify, explain and own compilations. Inputs: ids, position, slot [T] i32; row_start [S+1],
-// kv_length [S], pages [S, P], rows [L] i32; settings [L, 8] f32, history [L, H] i32, seeds [L, 4] u32. Outputs: next [L] i32,
-// logits [L, V] f32. States: blk.N.k, blk.N.v [slots, Hk, D].
+// The graph of one step of a model, for verify, explain and own compilations. Inputs: ids, position, slot [T] i32;
+// row_start [S+1], kv_length [S], pages [S, P], rows [L] i32; settings [L, 8] f32, history [L, H] i32, seeds [L, 4]
+// u32. Outputs: next [L] i32, logits [L, V] f32. States: blk.N.k, blk.N.v [slots, Hk, D].
 struct StepShape {
   uint32_t max_tokens = 512, max_sequences = 1, max_rows = 1;
   uint32_t page = 32, pages_per_sequence = 128, history = 64;

@@ -1,7 +1,7 @@
 // Results and refusals: how tern says that something went wrong.
 //
-// Two kinds of wrong exist. The world's faults (files, drivers, users, memory) come back as Result<T>; a programming fault
-// inside tern stops at TERN_CHECK (src/base/check.h). Nothing throws across this interface.
+// Two kinds of wrong exist. The world's faults (files, drivers, users, memory) come back as Result<T>; a programming
+// fault inside tern stops at TERN_CHECK (src/base/check.h). Nothing throws across this interface.
 #pragma once
 
 #include <cstdint>
@@ -103,21 +103,21 @@ class [[nodiscard]] OrRefuse {
 
 #define TERN_CONCAT_(a, b) a##b
 #define TERN_CONCAT(a, b) TERN_CONCAT_(a, b)
-#define TERN_TRY_(tmp, decl, expr)        \
-  auto tmp = (expr);                      \
-  if (!tmp) return (tmp).take_error();    \
+#define TERN_TRY_(tmp, decl, expr)     \
+  auto tmp = (expr);                   \
+  if (!tmp) return (tmp).take_error(); \
   decl = std::move(*tmp)
 // TERN_TRY(auto x, f()) leaves the function with f's error, or declares x.
 #define TERN_TRY(decl, ...) TERN_TRY_(TERN_CONCAT(tern_try_, __LINE__), decl, (__VA_ARGS__))
 // TERN_OK(f()) leaves the function with f's error and drops the value.
-#define TERN_OK(...)                                               \
-  do {                                                             \
-    auto tern_status_ = (__VA_ARGS__);                             \
-    if (!tern_status_) return tern_status_.take_error();           \
+#define TERN_OK(...)                                     \
+  do {                                                   \
+    auto tern_status_ = (__VA_ARGS__);                   \
+    if (!tern_status_) return tern_status_.take_error(); \
   } while (0)
 // TERN_ACCEPT(auto x, f()) leaves the function with f's refusal, or declares x.
-#define TERN_ACCEPT_(tmp, decl, expr)                    \
-  auto tmp = (expr);                                     \
-  if (!tmp) return ::tern::refuse((tmp).why());          \
+#define TERN_ACCEPT_(tmp, decl, expr)           \
+  auto tmp = (expr);                            \
+  if (!tmp) return ::tern::refuse((tmp).why()); \
   decl = std::move(*tmp)
 #define TERN_ACCEPT(decl, ...) TERN_ACCEPT_(TERN_CONCAT(tern_accept_, __LINE__), decl, (__VA_ARGS__))

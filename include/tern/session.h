@@ -41,8 +41,8 @@ class Params {
   std::shared_ptr<Impl> impl_;
 };
 
-// One value of a run. Inputs: TensorView. Outputs: MutableView in the declared dtype (its size must be exact). int64_t: the
-// value of a symbol that no input's shape binds (id unused, symbol named).
+// One value of a run. Inputs: TensorView. Outputs: MutableView in the declared dtype (its size must be exact). int64_t:
+// the value of a symbol that no input's shape binds (id unused, symbol named).
 struct IoBinding {
   IoId id = 0;
   std::variant<TensorView, MutableView> data;
@@ -71,28 +71,32 @@ class CancelToken {
 using Ticket = uint64_t;
 using StateSnapshot = std::vector<std::pair<std::string, std::vector<std::byte>>>;
 
-// One stream of runs with its own states and scratch memory. Used by one thread at a time; cancel tokens from any thread.
+// One stream of runs with its own states and scratch memory. Used by one thread at a time; cancel tokens from any
+// thread.
 class Session {
  public:
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  // Inputs are taken at once; outputs are filled when the ticket is done. Every input must be given exactly once; outputs are
-  // optional. Unknown ids, missing inputs, wrong dtypes, shapes and sizes are errors that name the port.
-  Result<Ticket> submit(std::span<const IoBinding> io, std::span<const SymbolValue> symbols = {}, const CancelToken* cancel = nullptr);
+  // Inputs are taken at once; outputs are filled when the ticket is done. Every input must be given exactly once;
+  // outputs are optional. Unknown ids, missing inputs, wrong dtypes, shapes and sizes are errors that name the port.
+  Result<Ticket> submit(std::span<const IoBinding> io, std::span<const SymbolValue> symbols = {},
+                        const CancelToken* cancel = nullptr);
   Status wait(Ticket ticket);
   // Called from the device's thread.
   void then(Ticket ticket, std::function<void(Status)> done);
   // submit + wait on the calling thread where the device allows it.
-  Status run(std::span<const IoBinding> io, std::span<const SymbolValue> symbols = {}, const CancelToken* cancel = nullptr);
+  Status run(std::span<const IoBinding> io, std::span<const SymbolValue> symbols = {},
+             const CancelToken* cancel = nullptr);
   // Shape of an output in the last run.
   Result<std::vector<int64_t>> shape(IoId output) const;
 
   // States by name. Rows are indices of the first axis; data is dense in the state's dtype.
   Status read(std::string_view state, int64_t first_row, int64_t rows, std::span<std::byte> to);
   Status write(std::string_view state, int64_t first_row, int64_t rows, std::span<const std::byte> from);
-  Status copy_rows(std::string_view state, int64_t first_row, int64_t rows, Session& from, std::string_view from_state, int64_t from_row);
+  Status copy_rows(std::string_view state, int64_t first_row, int64_t rows, Session& from, std::string_view from_state,
+                   int64_t from_row);
   Status reset_states();  // to zero
   // The state's own memory where the device shares it with the host, else a refusal as an error (unsupported).
   Result<std::span<std::byte>> map(std::string_view state);

@@ -18,8 +18,8 @@
 
 namespace tern {
 
-// A constant, or the id of an expression interned in a DimTable. An id never passes for a size: the only way to a number
-// without a table is constant().
+// A constant, or the id of an expression interned in a DimTable. An id never passes for a size: the only way to a
+// number without a table is constant().
 class Dim {
  public:
   constexpr Dim() = default;  // the constant 0
@@ -36,7 +36,8 @@ class Dim {
 
 using Shape = std::vector<Dim>;
 
-// A named unknown of the graph: bound by an input whose axis is exactly this symbol, by the caller, or (late) in mid-run.
+// A named unknown of the graph: bound by an input whose axis is exactly this symbol, by the caller, or (late) in
+// mid-run.
 struct Symbol {
   std::string name;
   int64_t min = 0, max = 0;  // inclusive
@@ -44,7 +45,8 @@ struct Symbol {
   bool late = false;
 };
 
-// Narrows symbols: {T = 1, L <= 1} is one range. Expressions keep their ids, only what can be proved about them changes.
+// Narrows symbols: {T = 1, L <= 1} is one range. Expressions keep their ids, only what can be proved about them
+// changes.
 struct Bound {
   uint32_t symbol;  // index in the DimTable
   int64_t min, max;
@@ -86,8 +88,8 @@ class DimTable {
   Dim maximum(Dim a, Dim b);
   Dim minimum(Dim a, Dim b);
 
-  std::optional<bool> equal(Dim a, Dim b) const;            // nullopt: not provable
-  std::optional<bool> divisible(Dim a, int64_t by) const;   // nullopt: not provable
+  std::optional<bool> equal(Dim a, Dim b) const;                                // nullopt: not provable
+  std::optional<bool> divisible(Dim a, int64_t by) const;                       // nullopt: not provable
   std::pair<int64_t, int64_t> range(Dim dim, const Bounds& bounds = {}) const;  // inclusive, saturating
   // Value at bound symbols (index = symbol index). Overflow and division by zero are errors, never wrapped numbers.
   Result<int64_t> eval(Dim dim, std::span<const int64_t> symbols) const;

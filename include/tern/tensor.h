@@ -13,7 +13,8 @@
 
 namespace tern {
 
-// Row-major. Where format is set the value is quantised: dtype is what it decodes to (f32), the last axis is cut into blocks.
+// Row-major. Where format is set the value is quantised: dtype is what it decodes to (f32), the last axis is cut into
+// blocks.
 struct TensorType {
   DType dtype = DType::f32;
   Shape shape;
@@ -21,7 +22,8 @@ struct TensorType {
   bool operator==(const TensorType&) const = default;
 };
 
-// Bytes of a dense row-major (or block-interleaved) tensor; an error on overflow or a last axis that is no multiple of the block.
+// Bytes of a dense row-major (or block-interleaved) tensor; an error on overflow or a last axis that is no multiple of
+// the block.
 Result<uint64_t> dense_bytes(DType dtype, const Format* format, std::span<const int64_t> shape);
 
 // A look at somebody's memory: dense, row-major, in the declared type.
@@ -40,17 +42,28 @@ struct MutableView {
 // Views of ordinary arrays: view(std::span<const float>(v), {2, 3}).
 template <class T>
 inline constexpr DType dtype_of = [] {
-  if constexpr (std::is_same_v<T, double>) return DType::f64;
-  else if constexpr (std::is_same_v<T, float>) return DType::f32;
-  else if constexpr (std::is_same_v<T, int64_t>) return DType::i64;
-  else if constexpr (std::is_same_v<T, int32_t>) return DType::i32;
-  else if constexpr (std::is_same_v<T, int16_t>) return DType::i16;
-  else if constexpr (std::is_same_v<T, int8_t>) return DType::i8;
-  else if constexpr (std::is_same_v<T, uint64_t>) return DType::u64;
-  else if constexpr (std::is_same_v<T, uint32_t>) return DType::u32;
-  else if constexpr (std::is_same_v<T, uint16_t>) return DType::u16;
-  else if constexpr (std::is_same_v<T, uint8_t>) return DType::u8;
-  else if constexpr (std::is_same_v<T, bool>) return DType::boolean;
+  if constexpr (std::is_same_v<T, double>)
+    return DType::f64;
+  else if constexpr (std::is_same_v<T, float>)
+    return DType::f32;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return DType::i64;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return DType::i32;
+  else if constexpr (std::is_same_v<T, int16_t>)
+    return DType::i16;
+  else if constexpr (std::is_same_v<T, int8_t>)
+    return DType::i8;
+  else if constexpr (std::is_same_v<T, uint64_t>)
+    return DType::u64;
+  else if constexpr (std::is_same_v<T, uint32_t>)
+    return DType::u32;
+  else if constexpr (std::is_same_v<T, uint16_t>)
+    return DType::u16;
+  else if constexpr (std::is_same_v<T, uint8_t>)
+    return DType::u8;
+  else if constexpr (std::is_same_v<T, bool>)
+    return DType::boolean;
 }();
 template <class T>
 TensorView view(std::span<const T> data, std::vector<int64_t> shape) {

@@ -12,14 +12,14 @@ namespace tern {
 
 // What types an op takes and gives. `same`: all operands and the result share one type.
 enum class ScalarRule : uint8_t {
-  same_float,    // floats -> same
-  same_number,   // floats, integers -> same
-  same_int,      // integers, bool -> same
-  compare,       // two equal types -> bool
-  logic,         // bool -> bool
-  to_bool,       // float -> bool (isnan, isinf)
-  select,        // bool, T, T -> T
-  cast,          // anything -> attribute dtype
+  same_float,   // floats -> same
+  same_number,  // floats, integers -> same
+  same_int,     // integers, bool -> same
+  compare,      // two equal types -> bool
+  logic,        // bool -> bool
+  to_bool,      // float -> bool (isnan, isinf)
+  select,       // bool, T, T -> T
+  cast,         // anything -> attribute dtype
 };
 
 // Enumerators in the order of scalar_ops.inc: ScalarOp::add, ScalarOp::exp, ...
@@ -34,8 +34,9 @@ struct ScalarRow {
   std::string_view name;
   uint8_t arity;
   ScalarRule rule;
-  double (*f64)(double a, double b, double c);      // null: no float form
-  int64_t (*i64)(int64_t a, int64_t b, int64_t c);  // null: no integer form; results are wrapped to the type by the caller
+  double (*f64)(double a, double b, double c);  // null: no float form
+  int64_t (*i64)(int64_t a, int64_t b,
+                 int64_t c);  // null: no integer form; results are wrapped to the type by the caller
   // u64 operands arrive as their bits; null: i64 holds for them too, as it does for all narrower types.
   int64_t (*u64)(int64_t a, int64_t b, int64_t c);
 };

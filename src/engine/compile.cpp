@@ -34,10 +34,10 @@ Result<Graph> tie(Graph graph, const std::vector<std::pair<std::string, std::str
     const TensorType& type = graph.type(port.value);
     const std::string* state = port.kind == PortKind::input ? tied_input(port.name) : nullptr;
     const Loc& loc = graph.at(port.value).loc;
-    TERN_TRY(const Value v, state != nullptr                    ? out.state(*state, type, loc)
-                            : port.kind == PortKind::input      ? out.input(port.name, type, loc)
-                            : port.kind == PortKind::param      ? out.param(port.name, type, loc)
-                                                                : out.state(port.name, type, loc));
+    TERN_TRY(const Value v, state != nullptr               ? out.state(*state, type, loc)
+                            : port.kind == PortKind::input ? out.input(port.name, type, loc)
+                            : port.kind == PortKind::param ? out.param(port.name, type, loc)
+                                                           : out.state(port.name, type, loc));
     moved[port.value] = v;
   }
   for (const uint32_t id : graph.order()) {
@@ -45,7 +45,8 @@ Result<Graph> tie(Graph graph, const std::vector<std::pair<std::string, std::str
     if (moved.contains({id, 0})) continue;
     std::vector<Value> in;
     for (const Value v : node.in) in.push_back(moved.at(v));
-    if (!node.regions.empty()) return make_error(Code::unsupported, "ties do not reach into graphs with regions", node.loc.text);
+    if (!node.regions.empty())
+      return make_error(Code::unsupported, "ties do not reach into graphs with regions", node.loc.text);
     TERN_TRY(const std::vector<Value> results, out.add(*node.op, in, node.attrs, node.loc));
     for (uint16_t r = 0; r < results.size(); ++r) moved[{id, r}] = results[r];
   }
@@ -53,12 +54,15 @@ Result<Graph> tie(Graph graph, const std::vector<std::pair<std::string, std::str
   for (const OutputPort& o : graph.outputs()) {
     bool tied = false;
     for (const auto& [output, input] : ties) tied |= output == o.name;
-    if (tied) TERN_OK(out.update(o.name, moved.at(o.value)));
-    else TERN_OK(out.output(o.name, moved.at(o.value)));
+    if (tied)
+      TERN_OK(out.update(o.name, moved.at(o.value)));
+    else
+      TERN_OK(out.output(o.name, moved.at(o.value)));
   }
   for (const auto& [output, input] : ties) {
     const Port* port = graph.port(input);
-    if (port == nullptr || port->kind != PortKind::input) return make_error(Code::invalid, "tie: the graph has no input '" + input + "'");
+    if (port == nullptr || port->kind != PortKind::input)
+      return make_error(Code::invalid, "tie: the graph has no input '" + input + "'");
     bool found = false;
     for (const OutputPort& o : graph.outputs()) found |= o.name == output;
     if (!found) return make_error(Code::invalid, "tie: the graph has no output '" + output + "'");
@@ -72,7 +76,9 @@ Result<std::vector<Bounds>> bounds_of(const DimTable& dims, const std::vector<Ra
     Bounds bounds;
     for (const SymbolBound& b : range) {
       const auto symbol = dims.find_symbol(b.symbol);
-      if (!symbol) return make_error(Code::not_found, "a range names the size symbol '" + b.symbol + "', which the graph does not have");
+      if (!symbol)
+        return make_error(Code::not_found,
+                          "a range names the size symbol '" + b.symbol + "', which the graph does not have");
       if (b.min > b.max) return make_error(Code::invalid, "a range of '" + b.symbol + "' is empty");
       bounds.push_back({*symbol, b.min, b.max});
     }
@@ -98,7 +104,8 @@ Status load_constants(runtime::LoadedProgram& loaded) {
     planes.p[0] = *c.value.data;
     int64_t rows = 1;
     for (size_t i = 0; i + 1 < c.value.shape.size(); ++i) rows *= c.value.shape[i];
-    if (def.layout.def->pack == nullptr) return make_error(Code::internal, "a constant cannot be packed into its layout", def.name);
+    if (def.layout.def->pack == nullptr)
+      return make_error(Code::internal, "a constant cannot be packed into its layout", def.name);
     TERN_OK(def.layout.def->pack(def.type, planes, def.layout.tile, 0, rows, packed.data()));
     TERN_TRY(std::unique_ptr<hal::Buffer> buffer, loaded.device->allocate(bytes, hal::MemoryKind::device));
     TERN_TRY(std::unique_ptr<hal::Queue> queue, loaded.device->queue());
@@ -136,7 +143,9 @@ Result<Executable> compile(Graph input, const Device& device, const Options& opt
 
   const auto kernels_start = Clock::now();
   engine::EmitOptions emit;
-  emit.cache_dir = options.cache_dir == "none" ? "" : options.cache_dir.empty() ? runtime::user_cache_dir("kernels") : options.cache_dir;
+  emit.cache_dir = options.cache_dir == "none" ? ""
+                   : options.cache_dir.empty() ? runtime::user_cache_dir("kernels")
+                                               : options.cache_dir;
   emit.plugin_path = options.plugin_path;
   emit.threads = options.compile_threads != 0 ? options.compile_threads : allowed_cores();
   TERN_OK(engine::emit_kernels(loaded->program, caps, emit, timings));
@@ -151,7 +160,8 @@ Result<Executable> compile(Graph input, const Device& device, const Options& opt
 
   auto exe = std::make_shared<Executable::Impl>(Executable::Impl{loaded, device, {}, timings});
   for (const IoDef& def : loaded->program.io.io) {
-    exe->io.push_back({static_cast<IoId>(exe->io.size()), static_cast<IoKind>(def.kind), def.name, def.type, shape_text(*loaded->program.dims, def.type.shape)});
+    exe->io.push_back({static_cast<IoId>(exe->io.size()), static_cast<IoKind>(def.kind), def.name, def.type,
+                       shape_text(*loaded->program.dims, def.type.shape)});
   }
   return Executable(std::move(exe));
 }

@@ -16,9 +16,13 @@ namespace {
 // Changes whenever the code generator may give other code for the same kernel.
 constexpr std::string_view kCodegenVersion = "llvm 1";
 
-Hash object_key(const KernelDef& def, const Caps& caps) { return Hasher().text(version()).text(kCodegenVersion).text(caps.isa).bytes(def.code).done(); }
+Hash object_key(const KernelDef& def, const Caps& caps) {
+  return Hasher().text(version()).text(kCodegenVersion).text(caps.isa).bytes(def.code).done();
+}
 
-double since(std::chrono::steady_clock::time_point start) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
+double since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 }  // namespace
 

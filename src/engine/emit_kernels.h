@@ -10,7 +10,7 @@
 namespace tern::engine {
 
 struct EmitOptions {
-  std::string cache_dir;    // empty: none
+  std::string cache_dir;  // empty: none
   std::string plugin_path;
   unsigned threads = 1;
 };

@@ -9,7 +9,8 @@ std::string when_text(const Program& program, const RangeDef& range) {
   std::string text;
   for (const Bound& b : range.when) {
     const Symbol& s = program.dims->symbols()[b.symbol];
-    text += (text.empty() ? "" : ", ") + std::to_string(std::max(b.min, s.min)) + " <= " + s.name + " <= " + std::to_string(std::min(b.max, s.max));
+    text += (text.empty() ? "" : ", ") + std::to_string(std::max(b.min, s.min)) + " <= " + s.name +
+            " <= " + std::to_string(std::min(b.max, s.max));
   }
   return text.empty() ? "any size" : text;
 }
@@ -43,7 +44,8 @@ Result<IoId> Executable::io(std::string_view name) const {
   for (const IoInfo& info : impl_->io) {
     if (info.name == name) return info.id;
   }
-  return make_error(Code::not_found, "the program has no input, output, parameter or state '" + std::string(name) + "'");
+  return make_error(Code::not_found,
+                    "the program has no input, output, parameter or state '" + std::string(name) + "'");
 }
 
 Params Executable::params() const {
@@ -66,7 +68,8 @@ Explanation Executable::explain() const {
       info.steps.push_back(step_info(program, step));
       info.phases = std::max(info.phases, step.phase + 1);
     }
-    if (const auto plan = plan_memory(program, range.list, runtime::upper_bounds(program, range))) info.arena_bytes = plan->arena;
+    if (const auto plan = plan_memory(program, range.list, runtime::upper_bounds(program, range)))
+      info.arena_bytes = plan->arena;
     out.ranges.push_back(std::move(info));
   }
   return out;

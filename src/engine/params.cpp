@@ -12,14 +12,17 @@
 namespace tern {
 namespace {
 
-// Packed in pieces of about this many source bytes, so that pages behind the reader can go and threads share large values.
+// Packed in pieces of about this many source bytes, so that pages behind the reader can go and threads share large
+// values.
 constexpr uint64_t kPieceBytes = uint64_t{4} << 20;
 
 Result<std::vector<int64_t>> constant_shape(const TensorType& type, const std::string& name) {
   std::vector<int64_t> shape;
   for (const Dim d : type.shape) {
     const auto c = d.constant();
-    if (!c) return make_error(Code::unsupported, "parameter '" + name + "' has a symbolic shape; parameters have constant shapes", name);
+    if (!c)
+      return make_error(Code::unsupported,
+                        "parameter '" + name + "' has a symbolic shape; parameters have constant shapes", name);
     shape.push_back(*c);
   }
   return shape;
@@ -31,15 +34,17 @@ std::string type_text(DType dtype, const Format* format, std::span<const int64_t
   return text + "]";
 }
 
-Status check_type(const IoDef& io, DType dtype, const Format* format, std::span<const int64_t> shape, const std::string& where) {
+Status check_type(const IoDef& io, DType dtype, const Format* format, std::span<const int64_t> shape,
+                  const std::string& where) {
   TERN_TRY(const std::vector<int64_t> want, constant_shape(io.type, io.name));
-  if (dtype == io.type.dtype && format == io.type.format && std::equal(want.begin(), want.end(), shape.begin(), shape.end())) return ok();
+  if (dtype == io.type.dtype && format == io.type.format &&
+      std::equal(want.begin(), want.end(), shape.begin(), shape.end()))
+    return ok();
   return make_error(Code::invalid,
                     "parameter '" + io.name + "' is " + type_text(dtype, format, shape) + ", the program wants " +
                         type_text(io.type.dtype, io.type.format, want),
                     where);
 }
-
 
 const IoDef* find_param(const Program& program, std::string_view name) {
   for (const IoDef& io : program.io.io) {
@@ -110,7 +115,8 @@ Status Params::Impl::allocate(const IoDef& io) {
     const BufferDef& def = loaded->program.buffers[id];
     const auto bytes = def.bytes.constant();
     if (!bytes) return make_error(Code::internal, "a parameter's size is symbolic", io.name);
-    TERN_TRY(std::unique_ptr<hal::Buffer> buffer, loaded->device->allocate(static_cast<uint64_t>(*bytes), hal::MemoryKind::device));
+    TERN_TRY(std::unique_ptr<hal::Buffer> buffer,
+             loaded->device->allocate(static_cast<uint64_t>(*bytes), hal::MemoryKind::device));
     buffers[id] = std::move(buffer);
   }
   return ok();
@@ -119,7 +125,8 @@ Status Params::Impl::allocate(const IoDef& io) {
 Status Params::Impl::pack_rows(const IoDef& io, const Planes& planes, int64_t row, int64_t rows) {
   for (const BufferId id : io.buffers) {
     const BufferDef& def = loaded->program.buffers[id];
-    if (def.layout.def->pack == nullptr) return make_error(Code::internal, "parameters cannot be packed into this layout", io.name);
+    if (def.layout.def->pack == nullptr)
+      return make_error(Code::internal, "parameters cannot be packed into this layout", io.name);
     hal::Buffer& buffer = *buffers[id];
     if (!buffer.host().empty() || buffer.size() == 0) {
       TERN_OK(def.layout.def->pack(io.type, planes, def.layout.tile, row, rows, buffer.host().data()));
@@ -153,7 +160,8 @@ Status Params::set(std::string_view name, const TensorView& value) {
   TERN_TRY(const int64_t rows, engine::row_count(io->type, io->name));
   TERN_TRY(const uint64_t bytes, dense_bytes(value.dtype, value.format, value.shape));
   if (value.data.size() != bytes) {
-    return Error{Code::invalid, "parameter '" + io->name + "' has the wrong number of bytes", {}, bytes, value.data.size()};
+    return Error{
+        Code::invalid, "parameter '" + io->name + "' has the wrong number of bytes", {}, bytes, value.data.size()};
   }
   TERN_OK(impl_->allocate(*io));
   Planes planes;
@@ -167,7 +175,8 @@ Status Params::set_rows(std::string_view name, int64_t first, const TensorView& 
   const IoDef* io = find_param(impl_->loaded->program, name);
   if (io == nullptr) return make_error(Code::not_found, "the program has no parameter '" + std::string(name) + "'");
   const size_t index = static_cast<size_t>(io - impl_->loaded->program.io.io.data());
-  if (!impl_->set[index]) return make_error(Code::invalid, "parameter '" + io->name + "' has no value yet; set it whole first");
+  if (!impl_->set[index])
+    return make_error(Code::invalid, "parameter '" + io->name + "' has no value yet; set it whole first");
   TERN_TRY(std::vector<int64_t> want, constant_shape(io->type, io->name));
   if (want.empty() || value.shape.empty() || first < 0 || value.shape[0] < 0 || first > want[0] - value.shape[0]) {
     return make_error(Code::invalid, "rows lie outside parameter '" + io->name + "'");
@@ -176,7 +185,8 @@ Status Params::set_rows(std::string_view name, int64_t first, const TensorView& 
   part.type.shape[0] = value.shape[0];
   TERN_OK(check_type(part, value.dtype, value.format, value.shape, {}));
   TERN_TRY(const uint64_t bytes, dense_bytes(value.dtype, value.format, value.shape));
-  if (value.data.size() != bytes) return Error{Code::invalid, "rows of '" + io->name + "' have the wrong size", {}, bytes, value.data.size()};
+  if (value.data.size() != bytes)
+    return Error{Code::invalid, "rows of '" + io->name + "' have the wrong size", {}, bytes, value.data.size()};
   int64_t inner = 1;
   for (size_t i = 1; i + 1 < want.size(); ++i) inner *= want[i];
   if (want.size() == 1) return make_error(Code::unsupported, "parameter '" + io->name + "' is a vector; set it whole");
@@ -185,12 +195,13 @@ Status Params::set_rows(std::string_view name, int64_t first, const TensorView& 
     const int64_t unit = layout.def->window_axis < 0 ? want[0] * inner : layout.def->window_unit(layout.tile);
     const bool whole_end = first + value.shape[0] == want[0];
     if (first * inner % unit != 0 || (!whole_end && value.shape[0] * inner % unit != 0)) {
-      return make_error(Code::unsupported, "rows of '" + io->name + "' are packed in groups of " + std::to_string(unit) +
-                                               "; give whole groups");
+      return make_error(Code::unsupported, "rows of '" + io->name + "' are packed in groups of " +
+                                               std::to_string(unit) + "; give whole groups");
     }
   }
   // pack() reads planes by absolute block, so the rows are seen as a value that starts `first` rows earlier.
-  TERN_TRY(const uint64_t row_bytes, dense_bytes(value.dtype, value.format, std::span(value.shape).subspan(value.shape.size() - 1)));
+  TERN_TRY(const uint64_t row_bytes,
+           dense_bytes(value.dtype, value.format, std::span(value.shape).subspan(value.shape.size() - 1)));
   std::vector<std::byte> whole(static_cast<uint64_t>((first + value.shape[0]) * inner) * row_bytes);
   std::copy(value.data.begin(), value.data.end(), whole.end() - static_cast<std::ptrdiff_t>(value.data.size()));
   Planes planes;
@@ -214,7 +225,8 @@ Status Params::load(const WeightSource& source, const Progress& progress) {
     const int64_t step = std::max<int64_t>(1, piece_rows(program, io, rows, row_bytes));
     for (int64_t row = 0; row < rows; row += step) {
       const int64_t n = std::min(step, rows - row);
-      pieces.push_back({&io, info, row, n, static_cast<uint64_t>(row) * row_bytes, static_cast<uint64_t>(n) * row_bytes});
+      pieces.push_back(
+          {&io, info, row, n, static_cast<uint64_t>(row) * row_bytes, static_cast<uint64_t>(n) * row_bytes});
     }
     total += info->bytes;
   }
@@ -232,7 +244,9 @@ Status Params::load(const WeightSource& source, const Progress& progress) {
         return impl_->pack_rows(*piece.io, planes, piece.row, piece.rows);
       }();
       if (!status && status.error().code == Code::malformed) {
-        status = make_error(Code::malformed, "the tensor '" + piece.info->name + "' cannot be used: " + status.error().text, piece.info->where);
+        status =
+            make_error(Code::malformed, "the tensor '" + piece.info->name + "' cannot be used: " + status.error().text,
+                       piece.info->where);
       }
       source.drop(*piece.info, piece.first_byte, piece.bytes);
       const std::lock_guard lock(mutex);

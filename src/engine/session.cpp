@@ -24,8 +24,9 @@ struct Binder {
 
   Status set(uint32_t symbol, int64_t value, const std::string& source) {
     if (values[symbol] && *values[symbol] != value) {
-      return make_error(Code::invalid, program.dims->symbols()[symbol].name + " is " + std::to_string(*values[symbol]) + " by " +
-                                           sources[symbol] + " and " + std::to_string(value) + " by " + source);
+      return make_error(Code::invalid, program.dims->symbols()[symbol].name + " is " + std::to_string(*values[symbol]) +
+                                           " by " + sources[symbol] + " and " + std::to_string(value) + " by " +
+                                           source);
     }
     values[symbol] = value;
     sources[symbol] = source;
@@ -49,8 +50,12 @@ struct Binder {
     }
     TERN_TRY(const uint64_t bytes, dense_bytes(view.dtype, view.format, view.shape));
     if (bytes != view.data.size()) {
-      return Error{Code::invalid, source + " of shape " + shape_text(view.shape) + " needs " + std::to_string(bytes) + " bytes and has " +
-                                      std::to_string(view.data.size()), {}, bytes, view.data.size()};
+      return Error{Code::invalid,
+                   source + " of shape " + shape_text(view.shape) + " needs " + std::to_string(bytes) +
+                       " bytes and has " + std::to_string(view.data.size()),
+                   {},
+                   bytes,
+                   view.data.size()};
     }
     return ok();
   }
@@ -67,13 +72,14 @@ struct Binder {
   }
 };
 
-Status check_shape(const Program& program, const std::string& what, const TensorType& type, std::span<const int64_t> shape,
-                   std::span<const int64_t> symbols) {
+Status check_shape(const Program& program, const std::string& what, const TensorType& type,
+                   std::span<const int64_t> shape, std::span<const int64_t> symbols) {
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     TERN_TRY(const int64_t want, program.dims->eval(type.shape[axis], symbols));
     if (want == shape[axis]) continue;
-    return make_error(Code::invalid, what + " has size " + std::to_string(shape[axis]) + " in axis " + std::to_string(axis) +
-                                         ", the program wants " + program.dims->text(type.shape[axis]) + " = " + std::to_string(want));
+    return make_error(Code::invalid, what + " has size " + std::to_string(shape[axis]) + " in axis " +
+                                         std::to_string(axis) + ", the program wants " +
+                                         program.dims->text(type.shape[axis]) + " = " + std::to_string(want));
   }
   return ok();
 }
@@ -101,7 +107,8 @@ struct Session::Impl {
   }
   Result<const IoDef*> io(IoId id, IoDef::Kind kind) const {
     const auto& all = program().io.io;
-    if (id >= all.size()) return make_error(Code::not_found, "there is no input or output with index " + std::to_string(id));
+    if (id >= all.size())
+      return make_error(Code::not_found, "there is no input or output with index " + std::to_string(id));
     if (all[id].kind != kind) {
       return make_error(Code::invalid, "'" + all[id].name + "' is given as an " +
                                            (kind == IoDef::Kind::input ? "input" : "output") + " and is none");
@@ -117,10 +124,13 @@ struct Session::Impl {
       if (def.kind != IoDef::Kind::state || def.name != name) continue;
       hal::Buffer& buffer = instance->buffer(def.buffers[0]);
       const int64_t all = def.type.shape.empty() ? 1 : def.type.shape[0].constant().value_or(-1);
-      if (all < 0) return make_error(Code::unsupported, "state '" + def.name + "' has a symbolic first axis; its rows have no fixed place");
+      if (all < 0)
+        return make_error(Code::unsupported,
+                          "state '" + def.name + "' has a symbolic first axis; its rows have no fixed place");
       if (first < 0 || rows < 0 || first > all - rows) {
-        return make_error(Code::invalid, "rows " + std::to_string(first) + " .. " + std::to_string(first + rows) + " lie outside state '" +
-                                             def.name + "' with " + std::to_string(all) + " rows");
+        return make_error(Code::invalid, "rows " + std::to_string(first) + " .. " + std::to_string(first + rows) +
+                                             " lie outside state '" + def.name + "' with " + std::to_string(all) +
+                                             " rows");
       }
       const uint64_t row_bytes = all == 0 ? 0 : buffer.size() / static_cast<uint64_t>(all);
       return StateRows{&buffer, static_cast<uint64_t>(first) * row_bytes, static_cast<uint64_t>(rows) * row_bytes};
@@ -129,8 +139,8 @@ struct Session::Impl {
   }
   Result<std::vector<int64_t>> bind(std::span<const IoBinding> io_bindings, std::span<const SymbolValue> symbols);
   Status upload(std::span<const IoBinding> io_bindings);
-  Result<Ticket> submit(std::span<const IoBinding> io_bindings, std::span<const SymbolValue> symbols, const CancelToken* cancel,
-                        bool blocking);
+  Result<Ticket> submit(std::span<const IoBinding> io_bindings, std::span<const SymbolValue> symbols,
+                        const CancelToken* cancel, bool blocking);
 };
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -147,7 +157,8 @@ Session::~Session() {
   if (impl_) (void)impl_->wait_all();
 }
 
-Result<std::vector<int64_t>> Session::Impl::bind(std::span<const IoBinding> io_bindings, std::span<const SymbolValue> symbols) {
+Result<std::vector<int64_t>> Session::Impl::bind(std::span<const IoBinding> io_bindings,
+                                                 std::span<const SymbolValue> symbols) {
   const Program& p = program();
   Binder binder(p);
   std::vector<bool> given(p.io.io.size());
@@ -159,7 +170,8 @@ Result<std::vector<int64_t>> Session::Impl::bind(std::span<const IoBinding> io_b
     if (input) TERN_OK(binder.input(*def, std::get<TensorView>(b.data)));
   }
   for (size_t i = 0; i < p.io.io.size(); ++i) {
-    if (p.io.io[i].kind == IoDef::Kind::input && !given[i]) return make_error(Code::invalid, "input '" + p.io.io[i].name + "' is missing");
+    if (p.io.io[i].kind == IoDef::Kind::input && !given[i])
+      return make_error(Code::invalid, "input '" + p.io.io[i].name + "' is missing");
   }
   for (const SymbolValue& s : symbols) {
     const auto symbol = p.dims->find_symbol(s.name);
@@ -194,15 +206,20 @@ Result<Ticket> Session::Impl::submit(std::span<const IoBinding> io_bindings, std
     }
     const auto& out = std::get<MutableView>(b.data);
     if (out.dtype != def.type.dtype || out.shape.size() != def.type.shape.size()) {
-      return make_error(Code::invalid, "output '" + def.name + "' is asked for as " + std::string(dtype_name(out.dtype)) +
-                                           shape_text(out.shape) + ", the program gives " + std::string(dtype_name(def.type.dtype)) +
-                                           " with " + std::to_string(def.type.shape.size()) + " axes");
+      return make_error(Code::invalid, "output '" + def.name + "' is asked for as " +
+                                           std::string(dtype_name(out.dtype)) + shape_text(out.shape) +
+                                           ", the program gives " + std::string(dtype_name(def.type.dtype)) + " with " +
+                                           std::to_string(def.type.shape.size()) + " axes");
     }
     TERN_OK(check_shape(program(), "output '" + def.name + "'", def.type, out.shape, values));
     TERN_TRY(const uint64_t bytes, dense_bytes(out.dtype, nullptr, out.shape));
     if (bytes != out.data.size()) {
-      return Error{Code::invalid, "output '" + def.name + "' needs " + std::to_string(bytes) + " bytes and the view has " +
-                                      std::to_string(out.data.size()), {}, bytes, out.data.size()};
+      return Error{Code::invalid,
+                   "output '" + def.name + "' needs " + std::to_string(bytes) + " bytes and the view has " +
+                       std::to_string(out.data.size()),
+                   {},
+                   bytes,
+                   out.data.size()};
     }
   }
   TERN_OK(upload(io_bindings));
@@ -218,13 +235,15 @@ Result<Ticket> Session::Impl::submit(std::span<const IoBinding> io_bindings, std
   for (const IoBinding& b : io_bindings) {
     if (const auto* out = std::get_if<MutableView>(&b.data)) {
       if (out->data.empty()) continue;
-      TERN_TRY(last_ticket, instance->queue().download(instance->buffer(program().io.io[b.id].buffers[0]), 0, out->data));
+      TERN_TRY(last_ticket,
+               instance->queue().download(instance->buffer(program().io.io[b.id].buffers[0]), 0, out->data));
     }
   }
   return last_ticket;
 }
 
-Result<Ticket> Session::submit(std::span<const IoBinding> io, std::span<const SymbolValue> symbols, const CancelToken* cancel) {
+Result<Ticket> Session::submit(std::span<const IoBinding> io, std::span<const SymbolValue> symbols,
+                               const CancelToken* cancel) {
   return impl_->submit(io, symbols, cancel, false);
 }
 
@@ -262,7 +281,8 @@ Result<std::vector<int64_t>> Session::shape(IoId output) const {
 Status Session::read(std::string_view state, int64_t first_row, int64_t rows, std::span<std::byte> to) {
   (void)impl_->wait_all();
   TERN_TRY(const Impl::StateRows r, impl_->state_rows(state, first_row, rows));
-  if (to.size() != r.bytes) return Error{Code::invalid, "these rows of '" + std::string(state) + "' have another size", {}, r.bytes, to.size()};
+  if (to.size() != r.bytes)
+    return Error{Code::invalid, "these rows of '" + std::string(state) + "' have another size", {}, r.bytes, to.size()};
   TERN_TRY(const hal::Ticket ticket, impl_->instance->queue().download(*r.buffer, r.at, to));
   return impl_->instance->queue().wait(ticket, -1);
 }
@@ -270,25 +290,33 @@ Status Session::read(std::string_view state, int64_t first_row, int64_t rows, st
 Status Session::write(std::string_view state, int64_t first_row, int64_t rows, std::span<const std::byte> from) {
   (void)impl_->wait_all();
   TERN_TRY(const Impl::StateRows r, impl_->state_rows(state, first_row, rows));
-  if (from.size() != r.bytes) return Error{Code::invalid, "these rows of '" + std::string(state) + "' have another size", {}, r.bytes, from.size()};
+  if (from.size() != r.bytes)
+    return Error{
+        Code::invalid, "these rows of '" + std::string(state) + "' have another size", {}, r.bytes, from.size()};
   TERN_TRY(const hal::Ticket ticket, impl_->instance->queue().upload(from, *r.buffer, r.at));
   return impl_->instance->queue().wait(ticket, -1);
 }
 
-Status Session::copy_rows(std::string_view state, int64_t first_row, int64_t rows, Session& from, std::string_view from_state, int64_t from_row) {
+Status Session::copy_rows(std::string_view state, int64_t first_row, int64_t rows, Session& from,
+                          std::string_view from_state, int64_t from_row) {
   (void)impl_->wait_all();
   (void)from.impl_->wait_all();
   TERN_TRY(const Impl::StateRows to, impl_->state_rows(state, first_row, rows));
   TERN_TRY(const Impl::StateRows source, from.impl_->state_rows(from_state, from_row, rows));
   if (to.bytes != source.bytes) {
-    return Error{Code::invalid, "rows of '" + std::string(from_state) + "' and '" + std::string(state) + "' differ in size", {}, to.bytes, source.bytes};
+    return Error{Code::invalid,
+                 "rows of '" + std::string(from_state) + "' and '" + std::string(state) + "' differ in size",
+                 {},
+                 to.bytes,
+                 source.bytes};
   }
   if (impl_->exe->loaded->device != from.impl_->exe->loaded->device) {
     std::vector<std::byte> rows_data(source.bytes);
     TERN_OK(from.read(from_state, from_row, rows, rows_data));
     return write(state, first_row, rows, rows_data);
   }
-  TERN_TRY(const hal::Ticket ticket, impl_->instance->queue().copy(*source.buffer, source.at, *to.buffer, to.at, to.bytes));
+  TERN_TRY(const hal::Ticket ticket,
+           impl_->instance->queue().copy(*source.buffer, source.at, *to.buffer, to.at, to.bytes));
   return impl_->instance->queue().wait(ticket, -1);
 }
 
@@ -305,7 +333,9 @@ Result<std::span<std::byte>> Session::map(std::string_view state) {
   TERN_TRY(const Impl::StateRows r, impl_->state_rows(state, 0, 0));
   const std::span<std::byte> host = r.buffer->host();
   if (host.empty() && r.buffer->size() != 0) {
-    return make_error(Code::unsupported, "this device's memory is not visible to the host; use read() and write() for state '" + std::string(state) + "'");
+    return make_error(Code::unsupported,
+                      "this device's memory is not visible to the host; use read() and write() for state '" +
+                          std::string(state) + "'");
   }
   return host;
 }
@@ -331,13 +361,15 @@ Status Session::restore(const StateSnapshot& snapshot) {
     const auto it = std::find_if(snapshot.begin(), snapshot.end(), [&](const auto& s) { return s.first == def.name; });
     hal::Buffer& buffer = impl_->instance->buffer(def.buffers[0]);
     if (it == snapshot.end() || it->second.size() != buffer.size()) {
-      return make_error(Code::invalid, "the snapshot does not hold state '" + def.name + "' in this size; it is of another program");
+      return make_error(Code::invalid,
+                        "the snapshot does not hold state '" + def.name + "' in this size; it is of another program");
     }
   }
   for (const IoDef& def : impl_->program().io.io) {
     if (def.kind != IoDef::Kind::state) continue;
     const auto it = std::find_if(snapshot.begin(), snapshot.end(), [&](const auto& s) { return s.first == def.name; });
-    TERN_TRY(const hal::Ticket ticket, impl_->instance->queue().upload(it->second, impl_->instance->buffer(def.buffers[0]), 0));
+    TERN_TRY(const hal::Ticket ticket,
+             impl_->instance->queue().upload(it->second, impl_->instance->buffer(def.buffers[0]), 0));
     TERN_OK(impl_->instance->queue().wait(ticket, -1));
   }
   return ok();
@@ -349,7 +381,8 @@ Result<Session> Session::clone() {
   for (const IoDef& def : impl_->program().io.io) {
     if (def.kind != IoDef::Kind::state) continue;
     hal::Buffer& from = impl_->instance->buffer(def.buffers[0]);
-    TERN_TRY(const hal::Ticket ticket, other.impl_->instance->queue().copy(from, 0, other.impl_->instance->buffer(def.buffers[0]), 0, from.size()));
+    TERN_TRY(const hal::Ticket ticket, other.impl_->instance->queue().copy(
+                                           from, 0, other.impl_->instance->buffer(def.buffers[0]), 0, from.size()));
     TERN_OK(other.impl_->instance->queue().wait(ticket, -1));
   }
   return other;
@@ -383,11 +416,13 @@ MemoryNeed Session::memory() const {
 Result<Session> Executable::open(const Params& params) const {
   const std::vector<std::string> missing = params.missing();
   if (!missing.empty()) {
-    return make_error(Code::invalid, "parameter '" + missing[0] + "' has no value" +
-                                         (missing.size() > 1 ? " (and " + std::to_string(missing.size() - 1) + " more)" : "") +
-                                         "; set or load it before opening a session");
+    return make_error(Code::invalid,
+                      "parameter '" + missing[0] + "' has no value" +
+                          (missing.size() > 1 ? " (and " + std::to_string(missing.size() - 1) + " more)" : "") +
+                          "; set or load it before opening a session");
   }
-  if (params.impl()->loaded != impl_->loaded) return make_error(Code::invalid, "these parameters were made by another executable");
+  if (params.impl()->loaded != impl_->loaded)
+    return make_error(Code::invalid, "these parameters were made by another executable");
   auto session = std::make_unique<Session::Impl>();
   session->exe = impl_;
   session->params = params.impl();

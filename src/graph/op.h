@@ -70,10 +70,11 @@ struct RefTensor {
 };
 struct RefTensors {
   std::vector<const RefTensor*> in;  // quantised inputs arrive decoded
-  // Where the op reads_stored: float operands may come as their stored bytes, in[i] is null then. Empty or one an operand.
+  // Where the op reads_stored: float operands may come as their stored bytes, in[i] is null then. Empty or one an
+  // operand.
   std::vector<const TensorView*> stored;
-  std::vector<RefTensor> out;        // dtype and shape are set, data sized and zero
-  std::vector<int64_t> symbols;      // bound values, for dims in attributes
+  std::vector<RefTensor> out;    // dtype and shape are set, data sized and zero
+  std::vector<int64_t> symbols;  // bound values, for dims in attributes
   const DimTable* dims = nullptr;
 };
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -54,13 +53,13 @@ struct StepTiming {
   double seconds;
 };
 struct SubmitOptions {
-  const std::atomic<bool>* cancel = nullptr;    // looked at between phases; the run ends with Code::cancelled
-  std::vector<StepTiming>* profile = nullptr;   // filled by the time the ticket is done; slows the run
-  bool blocking = false;  // the caller waits at once: a host device may run on the calling thread
+  const std::atomic<bool>* cancel = nullptr;   // looked at between phases; the run ends with Code::cancelled
+  std::vector<StepTiming>* profile = nullptr;  // filled by the time the ticket is done; slows the run
+  bool blocking = false;                       // the caller waits at once: a host device may run on the calling thread
 };
 
-// Work of a queue is done in order. Used by one thread at a time. Transfers may happen later: their spans stay valid until the
-// ticket is done.
+// Work of a queue is done in order. Used by one thread at a time. Transfers may happen later: their spans stay valid
+// until the ticket is done.
 struct Queue {
   virtual ~Queue() = default;
   // Runs after everything submitted to this queue before, and after the given tickets of other queues.
@@ -70,7 +69,7 @@ struct Queue {
   virtual Result<Ticket> download(const Buffer& from, uint64_t at, std::span<std::byte> to) = 0;
   virtual Result<Ticket> copy(const Buffer& from, uint64_t from_at, Buffer& to, uint64_t to_at, uint64_t bytes) = 0;
   virtual void then(Ticket ticket, std::function<void(Status)> done) = 0;  // a browser may not block
-  virtual Status wait(Ticket ticket, int64_t nanoseconds) = 0;              // negative: no limit
+  virtual Status wait(Ticket ticket, int64_t nanoseconds) = 0;             // negative: no limit
 };
 
 struct MemoryInfo {

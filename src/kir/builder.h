@@ -241,8 +241,9 @@ V half_to_f32(const V& bits);  // low 16 bits of a u32
 V f32_to_half(const V& value);
 V bf16_to_f32(const V& bits);  // low 16 bits of a u32
 V f32_to_bf16(const V& value);
-V dot4(const V& acc, const V& codes, const V& acts);  // acc (i32) + four codes below 2^caps.dot4_code_bits times four signed bytes
-V mul_hi(const V& a, const V& b);                     // high 32 bits of a u32 product
+V dot4(const V& acc, const V& codes,
+       const V& acts);             // acc (i32) + four codes below 2^caps.dot4_code_bits times four signed bytes
+V mul_hi(const V& a, const V& b);  // high 32 bits of a u32 product
 V floor(const V& a);
 V ceil(const V& a);
 V trunc(const V& a);

@@ -36,17 +36,17 @@
 //   give the other one. bit_and or xor     int or b1.      shl shr: int by u32 below the width (the builder sees to
 //   it); shr of signed types keeps the sign. lt le eq ne        num (eq, ne: b1 too) -> b1; ne is true and the others
 //   false on NaN. fma                float, one rounding; emitted only where caps.fma.   select: a is b1, b when true
-//   else c. dot4               i32 a + sum over the 4 bytes of u32 b, each below 2^caps.dot4_code_bits (7: 0..127), times the signed bytes of u32 c;
-//   wraps. Where caps.dot4 is fast. tuple, part        tuple: `width` values of one type (operands a..d), used by a
-//   wide store only. part: element imm of a wide load. load               imm: view, a: u32 index *in elements of the
-//   view* (a wide element counts once). width > 1: used by `part` only. store              imm: view, a: index, b:
-//   value (a tuple when the view is wide). Type::none. wg_load wg_store   imm: workgroup array, a: u32 index, (b:
-//   value). Arrays hold garbage at the start of a workgroup. var, get, set      var: a: first value. get: a: var. set:
-//   a: var, b: value. A var is private to its lane. branch             a: b1; body: list. Lanes where a is false skip
-//   it. loop               a: lo, b: hi, both i32 or both u32, uniform; body. The node itself is the index; runs while
-//   index < hi. barrier            all lanes arrive; orders workgroup and global memory of this workgroup. Uniform
-//   control only. subgroup_add min max   f32, i32, u32 over the subgroup's lanes; uniform control only. The order is
-//   fixed on lockstep devices and in the
+//   else c. dot4               i32 a + sum over the 4 bytes of u32 b, each below 2^caps.dot4_code_bits (7: 0..127),
+//   times the signed bytes of u32 c; wraps. Where caps.dot4 is fast. tuple, part        tuple: `width` values of one
+//   type (operands a..d), used by a wide store only. part: element imm of a wide load. load               imm: view, a:
+//   u32 index *in elements of the view* (a wide element counts once). width > 1: used by `part` only. store imm: view,
+//   a: index, b: value (a tuple when the view is wide). Type::none. wg_load wg_store   imm: workgroup array, a: u32
+//   index, (b: value). Arrays hold garbage at the start of a workgroup. var, get, set      var: a: first value. get: a:
+//   var. set: a: var, b: value. A var is private to its lane. branch             a: b1; body: list. Lanes where a is
+//   false skip it. loop               a: lo, b: hi, both i32 or both u32, uniform; body. The node itself is the index;
+//   runs while index < hi. barrier            all lanes arrive; orders workgroup and global memory of this workgroup.
+//   Uniform control only. subgroup_add min max   f32, i32, u32 over the subgroup's lanes; uniform control only. The
+//   order is fixed on lockstep devices and in the
 //                      interpreter: with n lanes left and h = ceil(n / 2), lane i < n - h takes op(v[i], v[i + h]),
 //                      then n = h.
 //

@@ -27,7 +27,7 @@ struct Pass {
 
 struct PassOptions {
   std::vector<std::string> skip;
-  bool verify = false;                                                // after every pass
+  bool verify = false;                                               // after every pass
   std::function<void(std::string_view pass, const Graph&)> changed;  // called only when the graph changed
 };
 struct PassTiming {

@@ -50,8 +50,8 @@ std::optional<std::vector<std::byte>> DiskCache::find(const Hash& key) const {
   Header header;
   std::error_code ignored;
   const uint64_t size = std::filesystem::file_size(name, ignored);
-  if (std::fread(&header, sizeof header, 1, file.get()) == 1 && std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 && !ignored &&
-      size == sizeof header + header.bytes) {
+  if (std::fread(&header, sizeof header, 1, file.get()) == 1 && std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 &&
+      !ignored && size == sizeof header + header.bytes) {
     std::vector<std::byte> data(header.bytes);
     if (data.empty() || std::fread(data.data(), data.size(), 1, file.get()) == 1) {
       const Header want = header_of(data);
@@ -75,7 +75,8 @@ void DiskCache::store(const Hash& key, std::span<const std::byte> data) const {
     if (!file) return;
     const Header header = header_of(data);
     written = std::fwrite(&header, sizeof header, 1, file.get()) == 1 &&
-              (data.empty() || std::fwrite(data.data(), data.size(), 1, file.get()) == 1) && std::fflush(file.get()) == 0;
+              (data.empty() || std::fwrite(data.data(), data.size(), 1, file.get()) == 1) &&
+              std::fflush(file.get()) == 0;
   }
   if (written) std::filesystem::rename(temporary, path(key), failed);
   if (!written || failed) std::filesystem::remove(temporary, failed);

@@ -60,8 +60,8 @@ Result<Sizes> instance_sizes(const LoadedProgram& loaded) {
     (def.origin == Origin::state ? sizes.state : sizes.io) += bytes;
   }
   for (const uint32_t list : lists_of(program)) {
-    TERN_TRY(const MemoryPlan plan,
-             plan_memory(program, list, plan_symbols(program, list), std::max(64u, loaded.device->caps().offset_alignment)));
+    TERN_TRY(const MemoryPlan plan, plan_memory(program, list, plan_symbols(program, list),
+                                                std::max(64u, loaded.device->caps().offset_alignment)));
     sizes.scratch = std::max(sizes.scratch, plan.arena);
   }
   return sizes;
@@ -87,13 +87,15 @@ Status Instance::allocate(std::vector<std::shared_ptr<hal::Buffer>> params) {
     const BufferDef& def = p.buffers[id];
     if (def.origin == Origin::temp) continue;
     if (def.origin == Origin::param) {
-      if (!buffers_[id]) return make_error(Code::invalid, "parameter '" + def.name + "' has no value; set or load it first", def.name);
+      if (!buffers_[id])
+        return make_error(Code::invalid, "parameter '" + def.name + "' has no value; set or load it first", def.name);
       continue;
     }
     TERN_TRY(const uint64_t bytes, bytes_at(p, def, top));
     TERN_TRY(std::unique_ptr<hal::Buffer> buffer, loaded_->device->allocate(bytes, hal::MemoryKind::device));
     buffers_[id] = std::move(buffer);
-    if (def.origin == Origin::state && !loaded_->device->caps().host_visible) TERN_OK(zero(id));  // host pages start as zero
+    if (def.origin == Origin::state && !loaded_->device->caps().host_visible)
+      TERN_OK(zero(id));  // host pages start as zero
   }
   return ok();
 }
@@ -105,10 +107,12 @@ Status Instance::plan_lists() {
   std::vector<MemoryPlan> plans(p.lists.size());
   uint64_t arena = 0;
   for (const uint32_t list : lists_of(p)) {
-    TERN_TRY(plans[list], plan_memory(p, list, plan_symbols(p, list), std::max(64u, loaded_->device->caps().offset_alignment)));
+    TERN_TRY(plans[list],
+             plan_memory(p, list, plan_symbols(p, list), std::max(64u, loaded_->device->caps().offset_alignment)));
     arena = std::max(arena, plans[list].arena);
   }
-  TERN_TRY(std::unique_ptr<hal::Buffer> buffer, loaded_->device->allocate(std::max<uint64_t>(arena, 64), hal::MemoryKind::device));
+  TERN_TRY(std::unique_ptr<hal::Buffer> buffer,
+           loaded_->device->allocate(std::max<uint64_t>(arena, 64), hal::MemoryKind::device));
   arena_ = std::move(buffer);
   for (const uint32_t list : lists_of(p)) {
     std::vector<hal::Slot>& slots = slots_[list];
@@ -135,11 +139,12 @@ Status Instance::bind(std::span<const int64_t> symbols) {
     const Symbol& s = p.dims->symbols()[i];
     if (s.late) continue;
     if (symbols[i] < s.min || symbols[i] > s.max) {
-      return make_error(Code::invalid, s.name + " = " + std::to_string(symbols[i]) + " lies outside [" + std::to_string(s.min) + ", " +
-                                           std::to_string(s.max) + "]");
+      return make_error(Code::invalid, s.name + " = " + std::to_string(symbols[i]) + " lies outside [" +
+                                           std::to_string(s.min) + ", " + std::to_string(s.max) + "]");
     }
     if (s.multiple > 1 && symbols[i] % s.multiple != 0) {
-      return make_error(Code::invalid, s.name + " = " + std::to_string(symbols[i]) + " is no multiple of " + std::to_string(s.multiple));
+      return make_error(Code::invalid, s.name + " = " + std::to_string(symbols[i]) + " is no multiple of " +
+                                           std::to_string(s.multiple));
     }
   }
   bound_ = false;
@@ -147,9 +152,12 @@ Status Instance::bind(std::span<const int64_t> symbols) {
   for (const Guard& g : p.guards) {
     TERN_TRY(const int64_t a, p.dims->eval(g.a, symbols_));
     TERN_TRY(const int64_t b, p.dims->eval(g.b, symbols_));
-    if (a != b) return make_error(Code::invalid, (g.what.empty() ? "sizes disagree" : g.what) + ": " + guard_text(p, g, symbols_), g.loc.text);
+    if (a != b)
+      return make_error(Code::invalid, (g.what.empty() ? "sizes disagree" : g.what) + ": " + guard_text(p, g, symbols_),
+                        g.loc.text);
   }
-  const auto range = std::find_if(p.ranges.begin(), p.ranges.end(), [&](const RangeDef& r) { return holds(r, symbols_); });
+  const auto range =
+      std::find_if(p.ranges.begin(), p.ranges.end(), [&](const RangeDef& r) { return holds(r, symbols_); });
   if (range == p.ranges.end()) return make_error(Code::internal, "no range holds for these sizes");
   range_ = static_cast<size_t>(range - p.ranges.begin());
   block_.resize(p.block.size());

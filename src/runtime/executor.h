@@ -15,7 +15,7 @@ namespace tern::runtime {
 struct LoadedProgram {
   Program program;
   std::shared_ptr<hal::Device> device;
-  std::vector<std::shared_ptr<hal::Kernel>> kernels;     // one per KernelDef
+  std::vector<std::shared_ptr<hal::Kernel>> kernels;    // one per KernelDef
   std::vector<std::shared_ptr<hal::Buffer>> constants;  // one per BufferId that the graph's own tensors fill; else null
 };
 
@@ -31,7 +31,8 @@ Result<Sizes> instance_sizes(const LoadedProgram& loaded);
 // One set of states and scratch memory. Used by one thread at a time.
 class Instance {
  public:
-  // params: one buffer per BufferId of origin param (others null). Memory is asked for here; a refusal names need and have.
+  // params: one buffer per BufferId of origin param (others null). Memory is asked for here; a refusal names need and
+  // have.
   static Result<std::unique_ptr<Instance>> open(std::shared_ptr<const LoadedProgram> loaded,
                                                 std::vector<std::shared_ptr<hal::Buffer>> params);
 
@@ -60,7 +61,7 @@ class Instance {
   std::unique_ptr<hal::Queue> queue_;
   std::vector<std::shared_ptr<hal::Buffer>> buffers_;  // per BufferId; null for temps
   std::shared_ptr<hal::Buffer> arena_;
-  std::vector<std::vector<hal::Slot>> slots_;            // per list that a range or prepare names
+  std::vector<std::vector<hal::Slot>> slots_;             // per list that a range or prepare names
   std::vector<std::unique_ptr<hal::Commands>> commands_;  // the same
   std::vector<int64_t> symbols_, block_;
   std::vector<uint64_t> bytes_;

@@ -30,8 +30,8 @@ class Recorder {
   std::map<Dim, int32_t> index_;
 };
 
-Result<Item> record_item(const Step& step, std::span<const std::shared_ptr<hal::Kernel>> kernels, const Recorder& numbers,
-                         std::vector<Number>& scalars) {
+Result<Item> record_item(const Step& step, std::span<const std::shared_ptr<hal::Kernel>> kernels,
+                         const Recorder& numbers, std::vector<Number>& scalars) {
   Item item;
   if (const auto* launch = std::get_if<Launch>(&step.what)) {
     if (launch->kernel >= kernels.size()) return make_error(Code::internal, "a launch names no kernel");
@@ -55,7 +55,8 @@ Result<Item> record_item(const Step& step, std::span<const std::shared_ptr<hal::
     item.word = fill->word;
     return item;
   }
-  return make_error(Code::unsupported, "the cpu device records launches, copies and fills; step '" + step.label + "' is neither");
+  return make_error(Code::unsupported,
+                    "the cpu device records launches, copies and fills; step '" + step.label + "' is neither");
 }
 
 void fill_words(std::byte* to, uint64_t bytes, uint32_t word) {
@@ -98,7 +99,9 @@ Result<std::unique_ptr<CpuCommands>> CpuCommands::record(const Program& program,
 }
 
 Status CpuCommands::resolve(const hal::Binding& binding) {
-  const auto value = [&](const Number& n) { return n.block < 0 ? n.constant : binding.block[static_cast<size_t>(n.block)]; };
+  const auto value = [&](const Number& n) {
+    return n.block < 0 ? n.constant : binding.block[static_cast<size_t>(n.block)];
+  };
   for (size_t i = 0; i < uses_.size(); ++i) {
     const RecordedUse& use = uses_[i];
     if (use.buffer >= binding.slots.size() || binding.slots[use.buffer].buffer == nullptr) {
@@ -107,22 +110,24 @@ Status CpuCommands::resolve(const hal::Binding& binding) {
     const hal::Slot& slot = binding.slots[use.buffer];
     const auto offset = static_cast<uint64_t>(value(use.offset)), bytes = static_cast<uint64_t>(value(use.bytes));
     if (slot.offset + offset + bytes > slot.buffer->size()) {
-      return Error{Code::internal, "a window lies past its buffer", "slot " + std::to_string(use.buffer), slot.offset + offset + bytes,
-                   slot.buffer->size()};
+      return Error{Code::internal, "a window lies past its buffer", "slot " + std::to_string(use.buffer),
+                   slot.offset + offset + bytes, slot.buffer->size()};
     }
     pointers_[i] = static_cast<std::byte*>(slot.buffer->native().handle) + slot.offset + offset;
     bytes_[i] = bytes;
   }
   for (size_t i = 0; i < scalars_.size(); ++i) {
     const int64_t v = value(scalars_[i]);
-    if (v < INT32_MIN || v > int64_t{UINT32_MAX}) return make_error(Code::limit, "a kernel's size argument does not fit 32 bits");
+    if (v < INT32_MIN || v > int64_t{UINT32_MAX})
+      return make_error(Code::limit, "a kernel's size argument does not fit 32 bits");
     values_[i] = static_cast<uint32_t>(v);
   }
   for (size_t i = 0; i < items_.size(); ++i) {
     const Item& item = items_[i];
     if (item.kind == Item::Kind::launch) {
       groups_[i] = value(item.groups);
-      if (groups_[i] < 0 || groups_[i] > int64_t{UINT32_MAX}) return make_error(Code::limit, "a launch has too many groups");
+      if (groups_[i] < 0 || groups_[i] > int64_t{UINT32_MAX})
+        return make_error(Code::limit, "a launch has too many groups");
     } else {
       groups_[i] = (static_cast<int64_t>(bytes_[item.first_use]) + kCopyPiece - 1) / kCopyPiece;
     }
@@ -134,8 +139,8 @@ Status CpuCommands::resolve(const hal::Binding& binding) {
 void CpuCommands::run_item(uint32_t index, int64_t first, int64_t end) {
   const Item& item = items_[index];
   if (item.kind == Item::Kind::launch) {
-    item.kernel->entry(pointers_.data() + item.first_use, values_.data() + item.first_scalar, static_cast<uint32_t>(first),
-                       static_cast<uint32_t>(end));
+    item.kernel->entry(pointers_.data() + item.first_use, values_.data() + item.first_scalar,
+                       static_cast<uint32_t>(first), static_cast<uint32_t>(end));
     return;
   }
   const auto from = static_cast<uint64_t>(first * kCopyPiece);
@@ -148,8 +153,8 @@ void CpuCommands::run_item(uint32_t index, int64_t first, int64_t end) {
   }
 }
 
-// Few groups: split statically, starting at another member for each item so that one-group items spread. Many: chunks from one
-// counter, which evens out what a busy neighbour takes.
+// Few groups: split statically, starting at another member for each item so that one-group items spread. Many: chunks
+// from one counter, which evens out what a busy neighbour takes.
 void CpuCommands::run_phase(Team& team, unsigned member, uint32_t phase) {
   const auto members = static_cast<int64_t>(team.size());
   const uint32_t begin = phase == 0 ? 0 : phase_end_[phase - 1];
@@ -181,7 +186,8 @@ Status CpuCommands::run(Team& team, const hal::Binding& binding, const hal::Subm
     // One step at a time, so that every step has a time of its own.
     options.profile->clear();
     for (uint32_t i = 0; i < items_.size(); ++i) {
-      if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) return make_error(Code::cancelled, "run cancelled");
+      if (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed))
+        return make_error(Code::cancelled, "run cancelled");
       const auto start = Clock::now();
       team.run([&](unsigned member) {
         const auto n = static_cast<int64_t>(team.size());

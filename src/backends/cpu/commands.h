@@ -30,11 +30,11 @@ struct Number {
 struct Item {
   enum class Kind : uint8_t { launch, copy, fill } kind = Kind::launch;
   std::shared_ptr<CpuKernel> kernel;
-  Number groups;                  // launch: groups; copy and fill: unused
+  Number groups;  // launch: groups; copy and fill: unused
   uint32_t first_use = 0, uses = 0;
   uint32_t first_scalar = 0, scalars = 0;
   uint32_t word = 0;
-  uint32_t step = 0;              // of the list, for errors and profiles
+  uint32_t step = 0;  // of the list, for errors and profiles
 };
 struct RecordedUse {
   uint32_t buffer;

@@ -39,7 +39,8 @@ Status check_range(const hal::Buffer& buffer, uint64_t at, uint64_t bytes) {
   return Error{Code::invalid, "a transfer reaches past its buffer", {}, at + bytes, buffer.size()};
 }
 
-// Work is done in order, by whoever gets there first: the caller of a blocking submit or of wait(), or the queue's own thread.
+// Work is done in order, by whoever gets there first: the caller of a blocking submit or of wait(), or the queue's own
+// thread.
 class CpuQueue final : public hal::Queue {
  public:
   explicit CpuQueue(std::shared_ptr<Team> team) : team_(std::move(team)), worker_([this] { work(); }) {}
@@ -80,7 +81,8 @@ class CpuQueue final : public hal::Queue {
       return ok();
     });
   }
-  Result<hal::Ticket> copy(const hal::Buffer& from, uint64_t from_at, hal::Buffer& to, uint64_t to_at, uint64_t bytes) override {
+  Result<hal::Ticket> copy(const hal::Buffer& from, uint64_t from_at, hal::Buffer& to, uint64_t to_at,
+                           uint64_t bytes) override {
     TERN_OK(check_range(from, from_at, bytes));
     TERN_OK(check_range(to, to_at, bytes));
     std::byte* target = static_cast<std::byte*>(to.native().handle) + to_at;
@@ -208,7 +210,7 @@ class CpuDevice final : public hal::Device {
   const Caps& caps() const override { return caps_; }
   hal::MemoryInfo memory() const override {
     hal::MemoryInfo info;
-    struct sysinfo s {};
+    struct sysinfo s{};
     if (sysinfo(&s) == 0) info.total = uint64_t{s.totalram} * s.mem_unit;
     info.available = info.total;
     std::ifstream in("/proc/meminfo");
@@ -225,17 +227,20 @@ class CpuDevice final : public hal::Device {
 
   Result<std::unique_ptr<hal::Buffer>> allocate(uint64_t bytes, hal::MemoryKind) override {
     constexpr uint64_t kHuge = uint64_t{2} << 20;
-    if (bytes > (uint64_t{1} << 46)) return Error{Code::out_of_memory, "a buffer is larger than this machine can address", {}, bytes, 0};
+    if (bytes > (uint64_t{1} << 46))
+      return Error{Code::out_of_memory, "a buffer is larger than this machine can address", {}, bytes, 0};
     const uint64_t page = bytes >= kHuge ? kHuge : 4096;
     const uint64_t mapped = (std::max<uint64_t>(bytes, 1) + page - 1) / page * page;
     void* data = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data == MAP_FAILED) return Error{Code::out_of_memory, "the system gives no memory for a buffer", {}, bytes, memory().available};
+    if (data == MAP_FAILED)
+      return Error{Code::out_of_memory, "the system gives no memory for a buffer", {}, bytes, memory().available};
     if (mapped >= kHuge) madvise(data, mapped, MADV_HUGEPAGE);
     return std::unique_ptr<hal::Buffer>(std::make_unique<HostBuffer>(static_cast<std::byte*>(data), bytes, mapped));
   }
   Result<std::shared_ptr<hal::Kernel>> load(const Program&, const KernelDef& def) override {
     if (def.kind != KernelDef::Kind::binary) {
-      return make_error(Code::unsupported, "the cpu device loads object code; kernel '" + def.name + "' comes in another form");
+      return make_error(Code::unsupported,
+                        "the cpu device loads object code; kernel '" + def.name + "' comes in another form");
     }
     auto kernel = std::make_shared<CpuKernel>();
     TERN_TRY(kernel->object, load_object(def.code));
@@ -248,7 +253,9 @@ class CpuDevice final : public hal::Device {
     TERN_TRY(auto commands, CpuCommands::record(program, list, kernels));
     return std::unique_ptr<hal::Commands>(std::move(commands));
   }
-  Result<std::unique_ptr<hal::Queue>> queue() override { return std::unique_ptr<hal::Queue>(std::make_unique<CpuQueue>(team_)); }
+  Result<std::unique_ptr<hal::Queue>> queue() override {
+    return std::unique_ptr<hal::Queue>(std::make_unique<CpuQueue>(team_));
+  }
 
  private:
   Caps caps_;
@@ -259,11 +266,14 @@ class CpuDevice final : public hal::Device {
 
 Result<std::unique_ptr<hal::Device>> open_cpu_with_caps(const CpuOptions& options, Caps caps) {
   const unsigned threads = options.threads != 0 ? options.threads : allowed_cores();
-  if (threads > 1024) return make_error(Code::invalid, "more than 1024 threads make no sense; give --threads a smaller number");
+  if (threads > 1024)
+    return make_error(Code::invalid, "more than 1024 threads make no sense; give --threads a smaller number");
   caps.workers = threads;
   return std::unique_ptr<hal::Device>(std::make_unique<CpuDevice>(std::move(caps), threads));
 }
 
-Result<std::unique_ptr<hal::Device>> open_cpu(const CpuOptions& options) { return open_cpu_with_caps(options, detect_caps(options)); }
+Result<std::unique_ptr<hal::Device>> open_cpu(const CpuOptions& options) {
+  return open_cpu_with_caps(options, detect_caps(options));
+}
 
 }  // namespace tern::cpu

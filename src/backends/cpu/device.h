@@ -10,10 +10,11 @@ namespace tern::cpu {
 
 struct CpuOptions {
   unsigned threads = 0;  // 0: physical cores that affinity and cgroup allow
-  std::string isa;       // empty: all this processor has; "x86-64-v3", "x86-64-v2": a lower level, for tests and comparisons
+  std::string isa;  // empty: all this processor has; "x86-64-v3", "x86-64-v2": a lower level, for tests and comparisons
 };
 
-// caps().isa is "LEVEL+feature+feature": LEVEL an LLVM CPU name, features LLVM feature names; code generation takes it as is.
+// caps().isa is "LEVEL+feature+feature": LEVEL an LLVM CPU name, features LLVM feature names; code generation takes it
+// as is.
 Caps detect_caps(const CpuOptions& options);
 Result<std::unique_ptr<hal::Device>> open_cpu(const CpuOptions& options);
 // The same machine behind other caps: the mean device's way in.

@@ -76,9 +76,11 @@ struct Image {
 
 Result<Image> lay_out(const Reader& in) {
   TERN_TRY(const Elf64_Ehdr eh, in.at<Elf64_Ehdr>(0));
-  if (std::memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0 || eh.e_ident[EI_CLASS] != ELFCLASS64) return damaged("no ELF64 header");
+  if (std::memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0 || eh.e_ident[EI_CLASS] != ELFCLASS64)
+    return damaged("no ELF64 header");
   if (eh.e_type != ET_REL) return damaged("not relocatable");
-  if (eh.e_machine != kMachine) return make_error(Code::unsupported, "kernel object is for another processor architecture");
+  if (eh.e_machine != kMachine)
+    return make_error(Code::unsupported, "kernel object is for another processor architecture");
   Image image;
   for (uint16_t i = 0; i < eh.e_shnum; ++i) {
     Section s;
@@ -181,12 +183,15 @@ Status relocate_arm(uint32_t type, std::byte* at, uint64_t room, uint64_t place,
   if (room < 4) return damaged("a relocation lies past its section");
   uint32_t word;
   std::memcpy(&word, at, 4);
-  const auto lo12 = [&](unsigned shift) { word = (word & ~(0xfffu << 10)) | (static_cast<uint32_t>((value & 0xfff) >> shift) << 10); };
+  const auto lo12 = [&](unsigned shift) {
+    word = (word & ~(0xfffu << 10)) | (static_cast<uint32_t>((value & 0xfff) >> shift) << 10);
+  };
   switch (type) {
     case R_AARCH64_NONE: return ok();
     case R_AARCH64_ADR_PREL_PG_HI21: {
       const int64_t pages = static_cast<int64_t>((value & ~uint64_t{0xfff}) - (place & ~uint64_t{0xfff})) >> 12;
-      word = (word & ~0x60ffffe0u) | (static_cast<uint32_t>(pages & 3) << 29) | (static_cast<uint32_t>((pages >> 2) & 0x7ffff) << 5);
+      word = (word & ~0x60ffffe0u) | (static_cast<uint32_t>(pages & 3) << 29) |
+             (static_cast<uint32_t>((pages >> 2) & 0x7ffff) << 5);
       break;
     }
     case R_AARCH64_ADD_ABS_LO12_NC:
@@ -197,7 +202,8 @@ Status relocate_arm(uint32_t type, std::byte* at, uint64_t room, uint64_t place,
     case R_AARCH64_LDST128_ABS_LO12_NC: lo12(4); break;
     case R_AARCH64_CALL26:
     case R_AARCH64_JUMP26:
-      word = (word & 0xfc000000u) | static_cast<uint32_t>(((static_cast<int64_t>(value) - static_cast<int64_t>(place)) >> 2) & 0x3ffffff);
+      word = (word & 0xfc000000u) |
+             static_cast<uint32_t>(((static_cast<int64_t>(value) - static_cast<int64_t>(place)) >> 2) & 0x3ffffff);
       break;
     case R_AARCH64_PREL32: {
       const int64_t relative = static_cast<int64_t>(value) - static_cast<int64_t>(place);
@@ -219,14 +225,16 @@ Status apply_relocations(const Reader& in, const Image& image, const Symbols& sy
     for (uint64_t i = 0; i < s.header.sh_size / sizeof(Elf64_Rela); ++i) {
       TERN_TRY(const Elf64_Rela r, in.at<Elf64_Rela>(s.header.sh_offset + i * sizeof(Elf64_Rela)));
       const uint64_t index = ELF64_R_SYM(r.r_info);
-      if (index >= symbols.address.size() || r.r_offset > home.header.sh_size) return damaged("a relocation points nowhere");
+      if (index >= symbols.address.size() || r.r_offset > home.header.sh_size)
+        return damaged("a relocation points nowhere");
       if (symbols.address[index] == ~uint64_t{0}) {
         return make_error(Code::unsupported, "kernel object wants the outside symbol '" + symbols.names[index] + "'");
       }
       const auto start = reinterpret_cast<uint64_t>(base);
       const auto relocate = kMachine == EM_AARCH64 ? relocate_arm : relocate_x86;
       TERN_OK(relocate(static_cast<uint32_t>(ELF64_R_TYPE(r.r_info)), base + home.placed + r.r_offset,
-                       home.header.sh_size - r.r_offset, start + home.placed + r.r_offset, start + symbols.address[index], r.r_addend));
+                       home.header.sh_size - r.r_offset, start + home.placed + r.r_offset,
+                       start + symbols.address[index], r.r_addend));
     }
   }
   return ok();
@@ -258,7 +266,8 @@ Result<std::unique_ptr<LoadedObject>> load_object(std::span<const std::byte> obj
     }
   }
   if (mprotect(impl->base, impl->bytes, PROT_READ | PROT_EXEC) != 0) {
-    return make_error(Code::unsupported, "this system refuses executable memory; allow it for the process (mprotect PROT_EXEC)");
+    return make_error(Code::unsupported,
+                      "this system refuses executable memory; allow it for the process (mprotect PROT_EXEC)");
   }
   __builtin___clear_cache(reinterpret_cast<char*>(impl->base), reinterpret_cast<char*>(impl->base + impl->bytes));
   return std::unique_ptr<LoadedObject>(new LoadedObject(std::move(impl)));

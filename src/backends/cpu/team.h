@@ -33,7 +33,8 @@ class Team {
   std::mutex running_;
   std::vector<std::thread> threads_;
   const std::function<void(unsigned)>* body_ = nullptr;
-  alignas(64) std::atomic<uint32_t> generation_{0};  // a new value starts the members; the lowest bit asks them to leave
+  alignas(64) std::atomic<uint32_t> generation_{
+      0};  // a new value starts the members; the lowest bit asks them to leave
   alignas(64) std::atomic<uint32_t> working_{0};
   alignas(64) std::atomic<uint32_t> arrived_{0};
   alignas(64) std::atomic<uint32_t> epoch_{0};

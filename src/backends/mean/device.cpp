@@ -20,7 +20,8 @@ struct Ledger {
 // Keeps its memory to itself: host() is empty, and native() answers only with a kind nobody else knows.
 class MeanBuffer final : public hal::Buffer {
  public:
-  MeanBuffer(std::unique_ptr<hal::Buffer> inner, std::shared_ptr<Ledger> ledger) : inner_(std::move(inner)), ledger_(std::move(ledger)) {}
+  MeanBuffer(std::unique_ptr<hal::Buffer> inner, std::shared_ptr<Ledger> ledger)
+      : inner_(std::move(inner)), ledger_(std::move(ledger)) {}
   ~MeanBuffer() override { ledger_->used -= inner_->size(); }
   uint64_t size() const override { return inner_->size(); }
   hal::Native native() override { return {inner_->native().handle, "mean"}; }
@@ -59,19 +60,24 @@ Status check_step(const Program& program, const Step& step, const Caps& caps, co
     if (!launch) continue;
     const uint64_t at = binding.slots[use.ref.id].offset + static_cast<uint64_t>(offset);
     if (at % caps.offset_alignment != 0) {
-      return make_error(Code::invalid, "binding offset " + std::to_string(at) + " is no multiple of " + std::to_string(caps.offset_alignment),
-                        step.label);
+      return make_error(
+          Code::invalid,
+          "binding offset " + std::to_string(at) + " is no multiple of " + std::to_string(caps.offset_alignment),
+          step.label);
     }
     if (static_cast<uint64_t>(bytes) > caps.max_binding_bytes) {
-      return Error{Code::limit, "a binding of '" + program.buffers[use.ref.id].name + "' is larger than the device takes", step.label,
-                   static_cast<uint64_t>(bytes), caps.max_binding_bytes};
+      return Error{Code::limit,
+                   "a binding of '" + program.buffers[use.ref.id].name + "' is larger than the device takes",
+                   step.label, static_cast<uint64_t>(bytes), caps.max_binding_bytes};
     }
     windows.insert({use.ref.id, at});
   }
   if (!launch) return ok();
   if (windows.size() > caps.max_bindings) {
-    return make_error(Code::limit, "a launch binds " + std::to_string(windows.size()) + " buffers, the device takes " +
-                                       std::to_string(caps.max_bindings), step.label);
+    return make_error(Code::limit,
+                      "a launch binds " + std::to_string(windows.size()) + " buffers, the device takes " +
+                          std::to_string(caps.max_bindings),
+                      step.label);
   }
   return ok();
 }
@@ -84,7 +90,8 @@ class MeanQueue final : public hal::Queue {
   Result<hal::Ticket> submit(hal::Commands& commands, const hal::Binding& binding, std::span<const hal::Ticket> after,
                              const hal::SubmitOptions& options) override {
     auto& list = static_cast<MeanCommands&>(commands);
-    if (options_.failures && strikes(options_.failures->submission)) return make_error(Code::device_lost, "the mean device was lost (injected)");
+    if (options_.failures && strikes(options_.failures->submission))
+      return make_error(Code::device_lost, "the mean device was lost (injected)");
     for (const Step& step : list.program->lists[list.list]) TERN_OK(check_step(*list.program, step, caps_, binding));
     std::vector<hal::Slot> slots(binding.slots.begin(), binding.slots.end());
     for (hal::Slot& slot : slots) {
@@ -101,7 +108,8 @@ class MeanQueue final : public hal::Queue {
   Result<hal::Ticket> download(const hal::Buffer& from, uint64_t at, std::span<std::byte> to) override {
     return inner_->download(inner_of(from), at, to);
   }
-  Result<hal::Ticket> copy(const hal::Buffer& from, uint64_t from_at, hal::Buffer& to, uint64_t to_at, uint64_t bytes) override {
+  Result<hal::Ticket> copy(const hal::Buffer& from, uint64_t from_at, hal::Buffer& to, uint64_t to_at,
+                           uint64_t bytes) override {
     return inner_->copy(inner_of(from), from_at, inner_of(to), to_at, bytes);
   }
   void then(hal::Ticket ticket, std::function<void(Status)> done) override {
@@ -124,7 +132,8 @@ class MeanQueue final : public hal::Queue {
 
 class MeanDevice final : public hal::Device {
  public:
-  MeanDevice(std::unique_ptr<hal::Device> inner, const MeanOptions& options) : inner_(std::move(inner)), options_(options) {
+  MeanDevice(std::unique_ptr<hal::Device> inner, const MeanOptions& options)
+      : inner_(std::move(inner)), options_(options) {
     ledger_->limit = options.memory_limit;
   }
   const Caps& caps() const override { return inner_->caps(); }
@@ -142,7 +151,8 @@ class MeanDevice final : public hal::Device {
     return std::unique_ptr<hal::Buffer>(std::make_unique<MeanBuffer>(std::move(buffer), ledger_));
   }
   Result<std::shared_ptr<hal::Kernel>> load(const Program& program, const KernelDef& def) override {
-    if (options_.failures && strikes(options_.failures->load)) return make_error(Code::device_lost, "the mean device was lost (injected)");
+    if (options_.failures && strikes(options_.failures->load))
+      return make_error(Code::device_lost, "the mean device was lost (injected)");
     return inner_->load(program, def);
   }
   Result<std::unique_ptr<hal::Commands>> record(const Program& program, uint32_t list,

@@ -1,8 +1,9 @@
-// The mean device: the CPU behind the caps of the poorest GPU interfaces, so that the suite meets their limits everywhere.
+// The mean device: the CPU behind the caps of the poorest GPU interfaces, so that the suite meets their limits
+// everywhere.
 //
-// Memory is not host-visible, bindings are at most 1 MiB and 8 in number, offsets are multiples of 256, one buffer is never
-// bound for reading and writing in one launch, subgroups have one lane, there is no f16 storage and no 64-bit type; work
-// completes late, memory ends, and failures can be injected.
+// Memory is not host-visible, bindings are at most 1 MiB and 8 in number, offsets are multiples of 256, one buffer is
+// never bound for reading and writing in one launch, subgroups have one lane, there is no f16 storage and no 64-bit
+// type; work completes late, memory ends, and failures can be injected.
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,8 @@ struct MeanOptions {
   uint64_t max_binding_bytes = uint64_t{1} << 20;
   uint32_t max_bindings = 8;
   unsigned delay_us = 50;  // a submission is done this long after its work
-  // Fails the n-th allocation, kernel load or submission (1 is the next); 0: never. Shared, so that a test can set it later.
+  // Fails the n-th allocation, kernel load or submission (1 is the next); 0: never. Shared, so that a test can set it
+  // later.
   struct Failures {
     std::atomic<int> allocation{0}, load{0}, submission{0};
   };

@@ -45,7 +45,8 @@ kir::Buffer Launcher::bind_operand(uint16_t index, bool streaming) {
   if (!type) b_.fail(type.error().text);
   // Blocks and tiles are seen as words; views of other types lie on the same binding.
   const bool words = (o.layout && o.layout.def != &kDense) || !type || o.type.format;
-  const kir::Buffer buffer = bind(ctx_.whole(index), "p" + std::to_string(index), words ? kir::u32 : *type, {1, streaming});
+  const kir::Buffer buffer =
+      bind(ctx_.whole(index), "p" + std::to_string(index), words ? kir::u32 : *type, {1, streaming});
   operands_.emplace_back(index, buffer);
   return buffer;
 }

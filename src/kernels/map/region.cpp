@@ -125,13 +125,19 @@ Plan plan(const Space& s, const Caps& caps, int per_lane, DimTable& dims) {
   return p;
 }
 
-// An output whose lines would only push others out of the caches: larger than any last level, so nobody finds it there later.
+// An output whose lines would only push others out of the caches: larger than any last level, so nobody finds it there
+// later.
 constexpr int64_t kStreamBytes = 64 << 20;
 
 class Region {
  public:
   Region(Launcher& l, const Space& s, const Plan& p, int per_lane)
-      : l_(l), s_(s), p_(p), per_lane_(per_lane), vector_(static_cast<int64_t>(p.lanes) * per_lane), axes_(s.extent.size()) {}
+      : l_(l),
+        s_(s),
+        p_(p),
+        per_lane_(per_lane),
+        vector_(static_cast<int64_t>(p.lanes) * per_lane),
+        axes_(s.extent.size()) {}
 
   Status build() {
     DimTable& dims = l_.dims();

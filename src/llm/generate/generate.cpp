@@ -108,7 +108,8 @@ Result<GenerateResult> LanguageModel::generate(std::span<const TokenId> prompt, 
   const bool logits = options.top_logits > 0;
   const auto start = Clock::now();
   std::optional<StepResult> last;
-  // The logits of the prompt's last token are always looked at: a model whose numbers are not finite fails here, not in its text.
+  // The logits of the prompt's last token are always looked at: a model whose numbers are not finite fails here, not in
+  // its text.
   for (size_t at = 0; at < prompt.size();) {
     const size_t n = std::min<size_t>(prompt.size() - at, m.shape.max_tokens);
     const SequenceStep step = step_of(s, prompt.subspan(at, n), options, at + n == prompt.size());

@@ -142,7 +142,8 @@ Status pack(const TensorType& type, const Planes& planes, Tile tile, int64_t row
     for (int64_t lane = 0; lane < std::min(g.rows_per_tile, end - first); ++lane) {
       split_row(f, planes, first + lane, blocks, one);
       if (!all_finite(one.scales) || (g.has_min && !all_finite(one.mins))) {
-        return make_error(Code::malformed, "row " + std::to_string(first + lane) + " has a block whose scale is not finite (NaN or inf)");
+        return make_error(Code::malformed, "row " + std::to_string(first + lane) +
+                                               " has a block whose scale is not finite (NaN or inf)");
       }
       put_row(f, g, one, lane, to);
     }

@@ -115,8 +115,7 @@ void check_f32(const Case& c, bool fma, double bound) {
   Caps caps = test_caps();
   caps.fma = fma;
   const auto x = samples<float>(c.range, 40000, 7);
-  const auto y = evaluate<float>(
-      caps, [&](const V& a, const V&) { return c.kir(a); }, x, x);
+  const auto y = evaluate<float>(caps, [&](const V& a, const V&) { return c.kir(a); }, x, x);
   double worst = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     // 1 / (1 + exp) has no denormal results; all others round them once.
@@ -150,8 +149,7 @@ const WideCase kWideCases[] = {
 TEST(MathF64, WithinBound) {
   for (const WideCase& c : kWideCases) {
     const auto x = samples<double>(c.range, 8000, 11);
-    const auto y = evaluate<double>(
-        test_caps(), [&](const V& a, const V&) { return c.kir(a); }, x, x);
+    const auto y = evaluate<double>(test_caps(), [&](const V& a, const V&) { return c.kir(a); }, x, x);
     double worst = 0;
     for (size_t i = 0; i < x.size(); ++i) {
       const double e = error_ulp(y[i], c.exact(x[i]));
@@ -219,8 +217,7 @@ TEST(MathBinary, FmodIsExact) {
 TEST(Math, SinOfLargeArgumentsIsReduced) {
   // Values that a reduction in double would miss. sin(FLT_MAX) is from an arbitrary-precision library.
   const std::vector<float> x = {1e22f, 3.4028234664e38f, 131073.0f, 16367173.0f, 2.0f * 3.14159274f * 65536.0f};
-  const auto s = evaluate<float>(
-      test_caps(), [](const V& a, const V&) { return sin(a); }, x, x);
+  const auto s = evaluate<float>(test_caps(), [](const V& a, const V&) { return sin(a); }, x, x);
   for (size_t i = 0; i < x.size(); ++i)
     EXPECT_LE(error_ulp(s[i], std::sin(static_cast<long double>(x[i]))), 1.6) << x[i];
   EXPECT_NEAR(s[1], -0.52187652, 1e-7);
@@ -229,12 +226,9 @@ TEST(Math, SinOfLargeArgumentsIsReduced) {
 TEST(Math, RoundingHelpers) {
   const std::vector<float> x = {0.5f,       1.5f,  2.5f, -0.5f,  -1.5f,   -2.5f, 0.49999997f,
                                 8388609.0f, -0.0f, kInf, 1e-30f, -1e-30f, -3.7f, 3.7f};
-  const auto r = evaluate<float>(
-      test_caps(), [](const V& a, const V&) { return round(a); }, x, x);
-  const auto c = evaluate<float>(
-      test_caps(), [](const V& a, const V&) { return ceil(a); }, x, x);
-  const auto t = evaluate<float>(
-      test_caps(), [](const V& a, const V&) { return trunc(a); }, x, x);
+  const auto r = evaluate<float>(test_caps(), [](const V& a, const V&) { return round(a); }, x, x);
+  const auto c = evaluate<float>(test_caps(), [](const V& a, const V&) { return ceil(a); }, x, x);
+  const auto t = evaluate<float>(test_caps(), [](const V& a, const V&) { return trunc(a); }, x, x);
   for (size_t i = 0; i < x.size(); ++i) {
     EXPECT_EQ(r[i], std::nearbyint(x[i])) << x[i];
     EXPECT_EQ(c[i], std::ceil(x[i])) << x[i];

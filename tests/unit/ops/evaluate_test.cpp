@@ -42,9 +42,7 @@ TEST(Evaluate, QuantisedWeights) {
   expect_error(run({{"w", w}}, [](Builder& b, In& in) { return exp(b, in["w"]); }),
                "blocks are read by dot_general and gather only");
   expect_error(run({{"w", w}, {"x", reals({2, 1}, {1, 2})}},
-                   [](Builder& b, In& in) {
-                     return dot_general(b, in["x"], in["w"], {{0}, {0}, {}, {}});
-                   }),
+                   [](Builder& b, In& in) { return dot_general(b, in["x"], in["w"], {{0}, {0}, {}, {}}); }),
                "contracted along its last axis");
   expect_error(
       run({{"w", w}, {"ids", whole({1}, {1})}}, [](Builder& b, In& in) { return gather(b, in["w"], in["ids"], 1); }),
@@ -111,7 +109,8 @@ TEST(Evaluate, SaysWhatIsWrong) {
     const Error e = s ? [&] {
       auto r = evaluate(*g, leaves, *s);
       return r ? Error{} : r.error();
-    }() : s.error();
+    }()
+                      : s.error();
     EXPECT_NE(e.message().find(part), std::string::npos) << e.message();
   };
   const RefTensor good = reals({2, 2}, {1, 2, 3, 4}), ones = reals({2}, {1, 1});

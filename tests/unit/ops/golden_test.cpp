@@ -39,42 +39,21 @@ const std::map<std::string, Make> kMakers = {
      [](Builder& b, In& in) { return slice(b, slice(b, in["x"], 0, 1, kToEnd), 1, -1, kToEnd, -2); }},
     {"slice/empty", [](Builder& b, In& in) { return slice(b, in["x"], 1, 7, 2); }},
     {"slice/negative-bounds", [](Builder& b, In& in) { return slice(b, in["x"], -1, -5, -1, 2); }},
-    {"reverse",
-     [](Builder& b, In& in) {
-       return reverse(b, in["x"], {1, -1});
-     }},
-    {"transpose",
-     [](Builder& b, In& in) {
-       return transpose(b, in["x"], {2, 0, 1});
-     }},
-    {"broadcast",
-     [](Builder& b, In& in) {
-       return broadcast_to(b, in["x"], {2, 3, 4});
-     }},
-    {"concat",
-     [](Builder& b, In& in) {
-       return concat(b, {in["a"], in["b"], in["c"]}, 1);
-     }},
-    {"pad",
-     [](Builder& b, In& in) {
-       return pad(b, in["x"], {1, 2}, {0, -1}, 9.0, {0, 1});
-     }},
+    {"reverse", [](Builder& b, In& in) { return reverse(b, in["x"], {1, -1}); }},
+    {"transpose", [](Builder& b, In& in) { return transpose(b, in["x"], {2, 0, 1}); }},
+    {"broadcast", [](Builder& b, In& in) { return broadcast_to(b, in["x"], {2, 3, 4}); }},
+    {"concat", [](Builder& b, In& in) { return concat(b, {in["a"], in["b"], in["c"]}, 1); }},
+    {"pad", [](Builder& b, In& in) { return pad(b, in["x"], {1, 2}, {0, -1}, 9.0, {0, 1}); }},
     {"pad/i64",
      [](Builder& b, In& in) {
        const Value one = b.constant(DType::i64, 1);
        return pad(b, in["x"], {1}, {2}, add(b, b.constant(DType::i64, 0x1p62), one));
      }},
-    {"reduce/sum",
-     [](Builder& b, In& in) {
-       return reduce_sum(b, in["x"], {0, 2});
-     }},
+    {"reduce/sum", [](Builder& b, In& in) { return reduce_sum(b, in["x"], {0, 2}); }},
     {"reduce/prod", [](Builder& b, In& in) { return reduce_prod(b, in["x"], {1}, true); }},
     {"reduce/max", [](Builder& b, In& in) { return reduce_max(b, in["x"], {-1}); }},
     {"reduce/min", [](Builder& b, In& in) { return reduce_min(b, in["x"]); }},
-    {"mean",
-     [](Builder& b, In& in) {
-       return mean(b, in["x"], {1, 2});
-     }},
+    {"mean", [](Builder& b, In& in) { return mean(b, in["x"], {1, 2}); }},
     {"reduce/sum-i32", [](Builder& b, In& in) { return reduce_sum(b, in["x"], {0}); }},
     {"reduce/prod-i32", [](Builder& b, In& in) { return reduce_prod(b, in["x"], {1}); }},
     {"reduce/max-u64", [](Builder& b, In& in) { return reduce_max(b, in["x"], {1}); }},
@@ -89,14 +68,8 @@ const std::map<std::string, Make> kMakers = {
     {"matmul/one-matrix", [](Builder& b, In& in) { return matmul(b, in["a"], in["b"]); }},
     {"matmul/leading", [](Builder& b, In& in) { return matmul(b, in["a"], in["b"]); }},
     {"matmul/vector", [](Builder& b, In& in) { return matmul(b, in["a"], in["b"]); }},
-    {"dot_general",
-     [](Builder& b, In& in) {
-       return dot_general(b, in["a"], in["b"], {{2, 3}, {0, 3}, {0}, {2}});
-     }},
-    {"dot_general/i8-u8",
-     [](Builder& b, In& in) {
-       return dot_general(b, in["a"], in["b"], {{1}, {1}, {}, {}});
-     }},
+    {"dot_general", [](Builder& b, In& in) { return dot_general(b, in["a"], in["b"], {{2, 3}, {0, 3}, {0}, {2}}); }},
+    {"dot_general/i8-u8", [](Builder& b, In& in) { return dot_general(b, in["a"], in["b"], {{1}, {1}, {}, {}}); }},
     {"linear", [](Builder& b, In& in) { return linear(b, in["x"], in["w"], in["bias"]); }},
     {"gather", [](Builder& b, In& in) { return embedding(b, in["data"], in["index"]); }},
     {"gather/axis1", [](Builder& b, In& in) { return gather(b, in["data"], in["index"], 1); }},

@@ -133,24 +133,20 @@ TEST(Shapes, MinusOneAndErrors) {
   fails("axis 2 is outside of rank 2", [](Builder& c, Value v) { slice(c, v, 2, 0, 1); });
   fails("named twice", [](Builder& c, Value v) { c.op("transpose", {v}, {std::vector<int64_t>{0, 0}}); });
   fails("counts axes from the front", [](Builder& c, Value v) { c.op("softmax", {v}, {int64_t{-1}}); });
-  fails("limit up to the extent: 9 is more than 6", [](Builder& c, Value v) {
-    c.op("slice", {v}, {Shape{0, 0}, Shape{4, 9}, std::vector<int64_t>{1, 1}});
-  });
-  fails("step 0", [](Builder& c, Value v) {
-    c.op("slice", {v}, {Shape{0, 0}, Shape{4, 6}, std::vector<int64_t>{1, 0}});
-  });
+  fails("limit up to the extent: 9 is more than 6",
+        [](Builder& c, Value v) { c.op("slice", {v}, {Shape{0, 0}, Shape{4, 9}, std::vector<int64_t>{1, 1}}); });
+  fails("step 0",
+        [](Builder& c, Value v) { c.op("slice", {v}, {Shape{0, 0}, Shape{4, 6}, std::vector<int64_t>{1, 0}}); });
   fails("what is left after cutting", [](Builder& c, Value v) { pad(c, v, {-3, 0}, {-2, 0}); });
-  fails("no kind 'median'", [](Builder& c, Value v) {
-    c.op("reduce", {v}, {std::string("median"), std::vector<int64_t>{0}});
-  });
+  fails("no kind 'median'",
+        [](Builder& c, Value v) { c.op("reduce", {v}, {std::string("median"), std::vector<int64_t>{0}}); });
   fails("any wants bool", [](Builder& c, Value v) { reduce_any(c, v); });
   fails("elements along axis 0", [](Builder& c, Value v) { argmax(c, slice(c, v, 0, 0, 0), 0); });
   fails("contracted axis: 6 is not 4", [](Builder& c, Value v) { dot_general(c, v, v, {{1}, {0}, {}, {}}); });
   fails("wants x [.., K] and a weight [N, K]", [](Builder& c, Value v) { linear(c, v, reshape(c, v, {24})); });
   fails("rotary is 5", [](Builder& c, Value v) { rope(c, reshape(c, v, {4, 1, 6}), iota(c, {4}, 0), {.rotary = 5}); });
-  fails("positions and tokens: 3 is not 4", [](Builder& c, Value v) {
-    rope(c, reshape(c, v, {4, 1, 6}), iota(c, {3}, 0), {});
-  });
+  fails("positions and tokens: 3 is not 4",
+        [](Builder& c, Value v) { rope(c, reshape(c, v, {4, 1, 6}), iota(c, {3}, 0), {}); });
   fails("weight and last axis", [](Builder& c, Value v) { rms_norm(c, v, c.input("w", DType::f32, {5}), 1e-5); });
   fails("eps is", [](Builder& c, Value v) { rms_norm(c, v, {}, -1); });
   fails("4 query heads are no multiple of 3 key heads", [](Builder& c, Value) {
