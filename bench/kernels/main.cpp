@@ -117,7 +117,7 @@ void floats(Table& t, const char* kernel, int64_t m, int64_t n, int64_t k, bool 
   i.p.family = Family::matmul;
   i.p.desc = MatmulDesc{false, kn};
   i.p.extent = {1, m, k};
-  const bool dots = !std::strcmp(kernel, "matmul.dots");
+  const bool dots = std::strcmp(kernel, "matmul.lanes") != 0;
   const auto x = i.add(Role::x, {DType::f32, {m, k}}),
              w = i.add(Role::weight, {DType::f32, kn ? Shape{k, n} : Shape{n, k}}, Access::read,
                        dots ? Origin::temp : Origin::param),
@@ -280,6 +280,10 @@ int run(int argc, char** argv) {
   floats(t, "matmul.lanes", 1024, 1024, 1024, false);
   floats(t, "matmul.lanes", 1024, 1024, 1024, true);
   floats(t, "matmul.dots", 1024, 1024, 1024, false);
+  floats(t, "matmul.staged", 1024, 1024, 1024, true);
+  floats(t, "matmul.staged", 1024, 1024, 1024, false);
+  floats(t, "matmul.staged", 512, 512, 64, false);
+  floats(t, "matmul.dots", 512, 512, 64, false);
   floats(t, "matmul.lanes", 256, 256, 256, false);
   region(t, 1 << 24, false);
   region(t, 1 << 24, true);

@@ -167,7 +167,7 @@ OrRefuse<std::vector<Bid>> bid_dots(const Problem& p, const Asked& asked) {
   for (size_t i = 0; i < bid.layouts.size(); ++i) bid.bytes += bytes_of(p.operands[i], bid.layouts[i], p, asked);
   bid.launches = static_cast<int>(p.parts.size());
   bid.seconds = asked.caps.launch_s * bid.launches +
-                std::max(bid.bytes / asked.caps.read_bytes_per_s, 1.5 * bid.flop / asked.caps.flop_per_s);
+                std::max(bid.bytes / asked.caps.read_bytes_per_s, 4 * bid.flop / asked.caps.flop_per_s);
   return std::vector<Bid>{bid};
 }
 

@@ -191,7 +191,7 @@ std::vector<float> float_matmul(const Place& place, const FloatMatmul& f, const 
   Shape ws = f.kn ? Shape{f.k, f.n} : Shape{f.n, f.k}, xs{m, f.k}, ys{m, f.n};
   if (f.batched) ws.insert(ws.begin(), f.batch);
   if (f.batch > 1) xs.insert(xs.begin(), f.batch), ys.insert(ys.begin(), f.batch);
-  const bool made = f.kernel == "matmul.dots";
+  const bool made = f.kernel != "matmul.lanes";
   const auto a = c.add(Role::x, {DType::f32, xs}),
              b = c.add(Role::weight, {f.weight, ws, f.packed ? f.packed->format : nullptr}, Access::read,
                        made ? Origin::temp : Origin::param),
@@ -275,6 +275,37 @@ TEST(FloatMatmul, RowsAlongK) {
     check_float(place, {.kernel = "matmul.dots", .n = 9, .k = 45}, 5, r.reals(9 * 45), 1e-4);
     check_float(place, {.kernel = "matmul.dots", .batch = 3, .n = 6, .k = 20, .batched = true}, 5, r.reals(3 * 6 * 20),
                 1e-4);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(FloatMatmul, StagedBlocks) {
+  for (const Place& place : places()) {
+    Random r(43);
+    for (bool kn : {true, false}) {
+      SCOPED_TRACE(kn);
+      const size_t rows = 70, n = 45, k = 300;
+      const auto w = r.reals(n * k), x = r.reals(rows * k);
+      FloatMatmul f{.kernel = "matmul.staged", .n = 45, .k = 300, .most_rows = 128, .kn = kn};
+      const auto y = float_matmul(place, f, w, x);
+      if (testing::Test::HasFatalFailure() || testing::Test::HasNonfatalFailure()) return;
+      for (size_t m = 0; m < rows; ++m) {
+        for (size_t c = 0; c < n; ++c) {
+          double want = 0;
+          for (size_t i = 0; i < k; ++i) {
+            want += static_cast<double>(x[m * k + i]) * static_cast<double>(w[kn ? i * n + c : c * k + i]);
+          }
+          ASSERT_NEAR(y[m * n + c], want, 2e-4) << m << " " << c;
+        }
+      }
+      if (!kn) continue;  // the same sums as the kernel for few rows
+      f.kernel = "matmul.lanes", f.most_rows = 1;
+      const auto one = float_matmul(place, f, w, {x.begin(), x.begin() + 300});
+      ASSERT_EQ(std::memcmp(one.data(), y.data(), n * 4), 0);
+    }
+    const auto w = r.reals(3 * 20 * 40);
+    FloatMatmul f{.kernel = "matmul.staged", .batch = 3, .n = 20, .k = 40, .most_rows = 64, .batched = true};
+    check_float(place, f, 17, w, 1e-4);
     if (testing::Test::HasFatalFailure()) return;
   }
 }
