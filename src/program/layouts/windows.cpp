@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "program/candidate.h"
+#include "program/layouts/rows.h"
 
 namespace tern {
 namespace {
@@ -45,14 +46,12 @@ Status for_windows(const Problem& problem, uint16_t operand, const Layout& layou
   const auto c = cut(o, layout, problem.bounds, ctx.asked);
   if (!c) return make_error(Code::limit, c.why());
   if (c->units == 0) {
-    // A symbolic size fits whole: its largest number of units.
+    // All of it, whatever it is: symbolic rows (or rows of symbolic length) count by the largest number there can be.
     int64_t units = 1;
     if (layout.def->window_axis >= 0) {
-      const auto bytes = layout.def->bytes(ctx.asked.dims, o.type, layout.tile);
-      const auto unit = layout.def->unit_bytes(ctx.asked.dims, o.type, layout.tile);
-      const int64_t unit_bytes = unit ? unit->constant().value_or(0) : 0;
-      if (bytes && unit_bytes > 0)
-        units = (ctx.asked.dims.range(*bytes, problem.bounds).second + unit_bytes - 1) / unit_bytes;
+      const int64_t rows = ctx.asked.dims.range(layouts::rows(ctx.asked.dims, o.type), problem.bounds).second;
+      const int64_t unit = layout.def->window_unit(layout.tile);
+      units = std::max<int64_t>(1, rows / unit + (rows % unit != 0));
     }
     return each(0, units, ctx.whole(operand));
   }

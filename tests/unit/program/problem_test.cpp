@@ -114,6 +114,29 @@ TEST(Windows, CutAtUnitsAndAlignedOffsets) {
   EXPECT_EQ(got[8], (std::array<int64_t, 4>{96, 4, 6144, 256}));
 }
 
+TEST(Windows, WhatFitsIsOneWindowOfAllRows) {
+  DimTable dims;
+  const Dim t = *dims.symbol({"T", 1, 512, 1, false});
+  Caps caps;
+  Recorder ctx({caps, dims});
+  const auto units_of = [&](Shape shape, Layout layout, Bounds bounds = {}) {
+    Problem p;
+    p.operands = {{{DType::f32, std::move(shape)}, Role::weight, Origin::temp, Access::read, {}}};
+    p.bounds = std::move(bounds);
+    int64_t all = -1;
+    EXPECT_TRUE(for_windows(p, 0, layout, ctx, [&](int64_t first, int64_t units, Use) {
+                  all = first == 0 ? units : -1;
+                  return ok();
+                }).ok());
+    return all;
+  };
+  EXPECT_EQ(units_of({100, 16}, {&kDense, {}}), 100);
+  EXPECT_EQ(units_of({t, 16}, {&kDense, {}}), 512);
+  EXPECT_EQ(units_of({t, 16}, {&kDense, {}}, {{0, 1, 8}}), 8);
+  EXPECT_EQ(units_of({t, t}, {&kDense, {}}), 512);  // rows of symbolic length
+  EXPECT_EQ(units_of({100, 16}, {&kFloatTiles, {8, 0, 0, 0}}), 13);
+}
+
 TEST(Windows, RefusalsNameTheNumbers) {
   DimTable dims;
   const Dim t = *dims.symbol({"T", 1, 512, 1, false});
