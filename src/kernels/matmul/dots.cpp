@@ -95,31 +95,34 @@ class Dots {
     }
   }
 
-  // One lane writes one output; the epilogue runs with all lanes holding the same value.
+  // Each lane takes one output, so that the epilogue stands in the code once and not once an output.
   void write() {
-    const Dim extents[3] = {p_.extent[0], p_.extent[1], part_.n};
+    const int count = tile_.rows * tile_.columns, lanes = std::min(static_cast<int>(l_.b().lanes()), count);
     std::vector<V> sums;
     for (const Var& a : acc_) sums.push_back(kir::wg_add(a.get()));
-    for (int i = 0; i < tile_.rows; ++i) {
-      for (int j = 0; j < tile_.columns; ++j) {
-        const V row = rows_[static_cast<size_t>(i)], column = columns_[static_cast<size_t>(j)],
-                sum = sums[static_cast<size_t>(i * tile_.columns + j)];
-        kir::If(kir::lane() == 0 && row < m_ && column < n_, [&] {
-          const V axes[3] = {batch_, row, column};
-          std::vector<V> values = {sum};
-          if (!part_.epilogue.empty()) {
-            ExprInputs in;
-            in.axes = axes;
-            in.accumulator = [&](uint16_t) { return sum; };
-            values = emit_expr(l_, part_.epilogue, in);
-          }
-          for (const Output& o : part_.outs) {
-            const kir::Buffer y = l_.operand(o.operand);
-            y.store(map_index(l_, map_or_dense(l_.dims(), o.map, extents), axes),
-                    convert(values[part_.epilogue.empty() ? 0 : o.result], kir::type_info(y.type()).loaded));
-          }
-        });
-      }
+    for (int first = 0; first < count; first += lanes) {
+      V sum = sums[static_cast<size_t>(first)];
+      for (int n = 1; n < lanes; ++n) sum = kir::select(kir::lane() == n, sums[static_cast<size_t>(first + n)], sum);
+      const V slot = kir::lane() + first;
+      const V row = rows_[0] + slot / tile_.columns, column = columns_[0] + slot % tile_.columns;
+      kir::If(kir::lane() < lanes && row < m_ && column < n_, [&] { finish(row, column, sum); });
+    }
+  }
+
+  void finish(const V& row, const V& column, const V& sum) {
+    const Dim extents[3] = {p_.extent[0], p_.extent[1], part_.n};
+    const V axes[3] = {batch_, row, column};
+    std::vector<V> values = {sum};
+    if (!part_.epilogue.empty()) {
+      ExprInputs in;
+      in.axes = axes;
+      in.accumulator = [&](uint16_t) { return sum; };
+      values = emit_expr(l_, part_.epilogue, in);
+    }
+    for (const Output& o : part_.outs) {
+      const kir::Buffer y = l_.operand(o.operand);
+      y.store(map_index(l_, map_or_dense(l_.dims(), o.map, extents), axes),
+              convert(values[part_.epilogue.empty() ? 0 : o.result], kir::type_info(y.type()).loaded));
     }
   }
 
