@@ -222,5 +222,20 @@ class Explain(ProgramTest):
         self.refused(BAD_INPUT, "explain", path("model_arch_unknown.gguf"), says="llamma")
 
 
+class Verify(ProgramTest):
+    def test_models_lie_within_their_bounds(self):
+        for flags in ([], ["--precise"], ["--tokens", "1"], ["--device", "mean"]):
+            answer = json.loads(self.ok("verify", path("model_ok_q4_0.gguf"), "--json", *flags))
+            self.assertTrue(answer["ok"], answer)
+            self.assertEqual([o["name"] for o in answer["outputs"]], ["blk.0", "blk.1", "logits"])
+            for output in answer["outputs"]:
+                self.assertGreater(output["relative"], 0)  # two evaluations, not one beside itself
+                self.assertLess(output["relative"], output["bound"])
+
+    def test_precise_is_closer(self):
+        far, near = (json.loads(self.ok("verify", path("model_ok_q4_0.gguf"), "--json", *flags))["outputs"][-1]["relative"]
+                     for flags in ([], ["--precise"]))
+        self.assertLess(near * 100, far)
+
 if __name__ == "__main__":
     unittest.main()
