@@ -48,6 +48,7 @@ struct NormDesc {
 struct MatmulDesc {
   bool batched_weight = false;  // the weight has the batch axis too
   bool weight_is_kn = false;    // the dense weight is stored [K, N] instead of [N, K]
+  bool high_precision = false;  // x, where it is quantised, in 16 bits
   bool operator==(const MatmulDesc&) const = default;
 };
 // attention over a paged or dense KV state; extent = {tokens T, sequences S}. Operands by role: q [T, Hq*D], k and v

@@ -43,8 +43,9 @@ struct Layout {
 std::span<const LayoutDef* const> all_layouts();
 const LayoutDef* layout_by_name(std::string_view name);
 extern const LayoutDef kDense;
-// One row of int8 blocks: K/4 words of four s8 codes, then K/32 f32 scales, then K/32 i32 sums of the codes. K % 32 ==
-// 0. A row is K * 5 / 16 words, so the number of rows moves nothing.
+// One row of int8 blocks: K/4 words of four s8 codes, then K/32 f32 scales, then K/32 i32 sums of the codes; tile =
+// {1}: then K/4 words of second codes, a value being (256 * code + second code) * scale, and sums over both. K % 32 ==
+// 0. Each row is whole, so the number of rows moves nothing.
 extern const LayoutDef kActInt8;
 // Packed integer weights of classes `packed` and `packed_min`: tile = {rows per tile R, bits B stored per code, 0, 0};
 // R even, B one of 1, 2, 4, 8 and at least the format's bits (3 is stored as 4; 5 and 6 as 8; B = 0 means the least

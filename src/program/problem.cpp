@@ -88,7 +88,7 @@ class ProblemHasher {
   void fields(const ReduceDesc& d) { h_.u64(static_cast<uint64_t>(d.kind)).u64(d.reduced_axes); }
   void fields(const ArgReduceDesc& d) { h_.u64(d.largest); }
   void fields(const NormDesc& d) { h_.u64(static_cast<uint64_t>(d.kind)).f64(d.eps); }
-  void fields(const MatmulDesc& d) { h_.u64(d.batched_weight).u64(d.weight_is_kn); }
+  void fields(const MatmulDesc& d) { h_.u64(d.batched_weight).u64(d.weight_is_kn).u64(d.high_precision); }
   void fields(const AttentionDesc& d) {
     h_.u64(d.heads)
         .u64(d.kv_heads)

@@ -8,13 +8,19 @@ namespace tern::kernels {
 
 constexpr uint32_t kBlock = 32;
 
-// Where the planes of one row of `columns` values lie, in words: codes, scales, sums.
-inline kir::V act_row_words(const kir::V& columns) { return columns / 16 * 5; }
+// Where the planes of one row of `columns` values lie, in words from act_row: codes, scales, sums, second codes.
+inline bool fine_blocks(const Layout& layout) { return layout.tile[0] != 0; }
+inline kir::V act_row(const Layout& layout, const kir::V& row, const kir::V& columns) {
+  return row * (columns / 16 * (fine_blocks(layout) ? 9 : 5));
+}
+inline kir::V act_scale_at(const kir::V& columns, const kir::V& block) { return columns / 4 + block; }
+inline kir::V act_sum_at(const kir::V& columns, const kir::V& block) { return columns / 32 * 9 + block; }
+inline kir::V act_second_at(const kir::V& columns) { return columns / 16 * 5; }
 
-// Stores the block that 32 lanes hold, one value a lane, for a workgroup of exactly 32 lanes. row_base: first word of
-// the row (u32), block: index of the block in the row. words: the operand as u32. Uniform control only.
-void store_block(Launcher& l, const kir::Buffer& words, const kir::V& row_base, const kir::V& columns,
-                 const kir::V& block, const kir::V& value, const kir::Shared& staging);
+// Stores the block that 32 lanes hold, one value a lane, for a workgroup of exactly 32 lanes, as block `block` of row
+// `row` of an operand whose rows have `columns` values. Uniform control only.
+void store_block(Launcher& l, uint16_t operand, const kir::V& row, const kir::V& columns, const kir::V& block,
+                 const kir::V& value, const kir::Shared& staging);
 // Workgroup memory that store_block needs; make once a kernel.
 kir::Shared block_staging();
 

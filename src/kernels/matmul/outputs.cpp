@@ -63,13 +63,12 @@ void write_outputs(Launcher& l, const Part& part, const OutputRow& at, std::span
       values = emit_expr(l, part.epilogue, in);
     }
     for (const Output& o : part.outs) {
-      const kir::Buffer y = l.operand(o.operand);
       const V v = values[part.epilogue.empty() ? 0 : o.result];
       if (p.operands[o.operand].layout.def == &kActInt8) {
-        const V n = l.size(part.n);
-        store_block(l, y, at.row * act_row_words(n), n, at.column0 / static_cast<int>(kBlock), convert(v, kir::f32),
+        store_block(l, o.operand, at.row, l.size(part.n), at.column0 / static_cast<int>(kBlock), convert(v, kir::f32),
                     staging);
       } else {
+        const kir::Buffer y = l.operand(o.operand);
         y.store(map_index(l, map_or_dense(l.dims(), o.map, extents), axes),
                 convert(v, kir::type_info(y.type()).loaded));
       }

@@ -1,5 +1,6 @@
 // Packed weights times int8 activation blocks: y[m, n] = sum over blocks of scale * (act scale * (dot(codes, act codes)
-// - zero * act sum)) [+ min * (act scale * act sum)]. One order of blocks for every row, whatever M, tile or range:
+// - zero * act sum)) [+ min * (act scale * act sum)], over 16-bit activations in two codes where the product asks for
+// high precision. One order of blocks for every row, whatever M, tile or range:
 // rows are bit-equal.
 //
 // A workgroup of 32 lanes holds 32 * U rows of the weight and T rows of x. T = 1, U = 2 reads a whole tile as one
@@ -31,6 +32,32 @@ Shape2 shape_for(const Caps& caps, int64_t most_rows, size_t weights) {
   return {most_rows <= 2 ? 2 : most_rows <= 4 || !wide ? 4 : 6, 1};
 }
 
+// Four codes of a weight times those of a value, summed over a block. What must join later has a sum of its own: first
+// codes of fine blocks count 256 times a second one, and where dot4 takes seven bits, the eighth of a weight's code
+// counts 128 times the rest.
+class Dots {
+ public:
+  Dots(const V& begin, bool fine, bool split) : fine_(fine), split_(split) {
+    const V zero = kir::constant(kir::i32, 0);
+    sums_[0][0] = sums_[0][1] = sums_[1][0] = sums_[1][1] = zero;
+    if (begin.valid()) sums_[fine ? 1 : 0][0] = begin;
+  }
+  void add(const V& codes, const V& x, const V& x_second) {
+    const V low = split_ ? codes & 0x7f7f7f7f : codes, top = split_ ? codes >> 7 & 0x01010101 : V();
+    for (int i = 0; i <= static_cast<int>(fine_); ++i) {
+      const V& with = i == 0 ? x : x_second;
+      sums_[i][0] = kir::dot4(sums_[i][0], low, with);
+      if (split_) sums_[i][1] = kir::dot4(sums_[i][1], top, with);
+    }
+  }
+  V joined() const { return fine_ ? (side(0) << 8) + side(1) : side(0); }
+
+ private:
+  V side(int i) const { return split_ ? sums_[i][0] + (sums_[i][1] << 7) : sums_[i][0]; }
+  bool fine_, split_;
+  V sums_[2][2];
+};
+
 struct Weight {
   Packed shape;
   kir::Buffer words, scales;
@@ -58,12 +85,13 @@ class PartKernel {
     const V m = l_.size(p_.extent[1]);
     const auto x = static_cast<uint16_t>(find_role(p_, Role::x));
     acts_ = l_.operand(x).as(kir::u32);
+    fine_ = fine_blocks(p_.operands[x].layout);
     const bool exact = dims.divisible(p_.extent[1], s_.tokens).value_or(false);
     for (int t = 0; t < s_.tokens; ++t) {
       rows_.push_back(block * s_.tokens + t);
       const V row =
           exact || t == 0 ? rows_.back() : kir::min(rows_.back(), m - 1);  // past the end: the last row once more
-      base_.push_back(row * act_row_words(columns_k_));
+      base_.push_back(act_row(p_.operands[x].layout, row, columns_k_));
     }
     for (size_t i = 0; i < weights_.size() * static_cast<size_t>(s_.tokens * s_.vectors); ++i)
       acc_.push_back(kir::var(0.f));
@@ -83,11 +111,17 @@ class PartKernel {
   }
   V act(int t, V index) { return acts_[base_[static_cast<size_t>(t)] + index]; }
 
+  V second(int t, V index) { return act(t, act_second_at(columns_k_) + index); }
+
   // The sum of activation codes over quads [first, end) of a block: the row's own sum where that is the whole block.
   V code_sum(int t, V b, int first, int end) {
-    if (first == 0 && end == 8) return acts_.as(kir::i32)[base_[static_cast<size_t>(t)] + columns_k_ / 32 * 9 + b];
+    if (first == 0 && end == 8) return acts_.as(kir::i32)[base_[static_cast<size_t>(t)] + act_sum_at(columns_k_, b)];
+    const V ones = kir::constant(kir::u32, 0x01010101);
     V sum = kir::constant(kir::i32, 0);
-    for (int q = first; q < end; ++q) sum = kir::dot4(sum, kir::constant(kir::u32, 0x01010101), act(t, b * 8 + q));
+    for (int q = first; q < end; ++q) sum = kir::dot4(sum, ones, act(t, b * 8 + q));
+    if (!fine_) return sum;
+    sum = sum << 8;
+    for (int q = first; q < end; ++q) sum = kir::dot4(sum, ones, second(t, b * 8 + q));
     return sum;
   }
 
@@ -101,31 +135,22 @@ class PartKernel {
               quads = static_cast<int>(f.group / 4);
     for (int sub = 0; sub < static_cast<int>(f.groups); ++sub) {
       const int first = sub * quads, end = first + quads;
-      std::vector<V> sums, dots, highs;
+      std::vector<V> sums;
+      std::vector<Dots> dots;
       for (int t = 0; t < s_.tokens; ++t) {
         sums.push_back(code_sum(t, b, first, end));
-        for (int u = 0; u < s_.vectors; ++u) {
-          dots.push_back(f.zero == 0 ? kir::constant(kir::i32, 0) : sums.back() * -f.zero);
-          highs.push_back(kir::constant(kir::i32, 0));
-        }
+        for (int u = 0; u < s_.vectors; ++u) dots.emplace_back(f.zero == 0 ? V() : sums.back() * -f.zero, fine_, split);
       }
       for (int q = first; q < end; ++q) {
-        std::vector<V> codes(static_cast<size_t>(s_.vectors)), tops(static_cast<size_t>(s_.vectors));
+        std::vector<V> codes;
         for (int u = 0; u < s_.vectors; ++u) {
           const V word = weight.words[words + (q / fields * R + u * kLanes) + lane];
-          codes[static_cast<size_t>(u)] = packed_codes4(f, word, static_cast<uint32_t>(q % fields));
-          if (split) {  // dot4 takes codes below 128: the top bit goes a way of its own
-            tops[static_cast<size_t>(u)] = codes[static_cast<size_t>(u)] >> 7 & 0x01010101;
-            codes[static_cast<size_t>(u)] = codes[static_cast<size_t>(u)] & 0x7f7f7f7f;
-          }
+          codes.push_back(packed_codes4(f, word, static_cast<uint32_t>(q % fields)));
         }
         for (int t = 0; t < s_.tokens; ++t) {
-          const V a = act(t, b * 8 + q);
-          for (int u = 0; u < s_.vectors; ++u) {
-            const auto i = static_cast<size_t>(t * s_.vectors + u);
-            dots[i] = kir::dot4(dots[i], codes[static_cast<size_t>(u)], a);
-            if (split) highs[i] = kir::dot4(highs[i], tops[static_cast<size_t>(u)], a);
-          }
+          const V x = act(t, b * 8 + q), x2 = fine_ ? second(t, b * 8 + q) : V();
+          for (int u = 0; u < s_.vectors; ++u)
+            dots[static_cast<size_t>(t * s_.vectors + u)].add(codes[static_cast<size_t>(u)], x, x2);
         }
       }
       for (int u = 0; u < s_.vectors; ++u) {
@@ -134,9 +159,8 @@ class PartKernel {
         const V low = f.has_min ? weight.scales[at + static_cast<int>(f.groups) * R] : V();
         for (int t = 0; t < s_.tokens; ++t) {
           const auto i = static_cast<size_t>(t * s_.vectors + u);
-          const V act_scale = acts_.as(kir::f32)[base_[static_cast<size_t>(t)] + columns_k_ / 4 + b];
-          const V dot = split ? dots[i] + (highs[i] << 7) : dots[i];
-          V sum = kir::fma(scale, kir::cast(kir::f32, dot) * act_scale, acc(w, t, u).get());
+          const V act_scale = acts_.as(kir::f32)[base_[static_cast<size_t>(t)] + act_scale_at(columns_k_, b)];
+          V sum = kir::fma(scale, kir::cast(kir::f32, dots[i].joined()) * act_scale, acc(w, t, u).get());
           if (f.has_min) sum = kir::fma(low, kir::cast(kir::f32, sums[static_cast<size_t>(t)]) * act_scale, sum);
           acc(w, t, u).set(sum);
         }
@@ -170,6 +194,7 @@ class PartKernel {
   std::vector<Weight> weights_;
   const kir::Shared& staging_;
   kir::Buffer acts_;
+  bool fine_ = false;
   V columns_k_, blocks_, tile_, lane0_;
   std::vector<V> rows_, base_;
   std::vector<Var> acc_;
@@ -259,14 +284,15 @@ OrRefuse<std::vector<Bid>> bid_packed_int8(const Problem& p, const Asked& asked)
   const auto& desc = std::get<MatmulDesc>(p.desc);
   if (desc.batched_weight || desc.weight_is_kn || r.batch != Dim(1))
     return refuse("takes one [N, K] weight without batch");
-  if (p.operands[r.x].layout && p.operands[r.x].layout.def != &kActInt8) return refuse("reads x as int8 blocks");
+  const Layout blocks{&kActInt8, {desc.high_precision}};
+  if (p.operands[r.x].layout && p.operands[r.x].layout != blocks) return refuse("reads x as int8 blocks");
   if (!is_float(p.operands[r.x].type.dtype) || p.operands[r.x].type.format) return refuse("x is no float");
   if (asked.caps.max_lanes < kLanes) return refuse("wants 32 lanes");
   if (!asked.dims.divisible(r.k, kBlock).value_or(false) || !r.k.constant())
     return refuse("k is no constant multiple of 32");
   Bid bid;
   TERN_ACCEPT(Unit fit, matmul_outputs(p, asked, bid.layouts));
-  bid.layouts[r.x] = {&kActInt8, {}};
+  bid.layouts[r.x] = blocks;
   std::string format;
   const double rows = largest(asked, p, r.m);
   for (const Part& part : p.parts) {
@@ -282,7 +308,7 @@ OrRefuse<std::vector<Bid>> bid_packed_int8(const Problem& p, const Asked& asked)
       format = o.type.format->name;
       const double bytes = bytes_of(o, bid.layouts[w], p, asked);
       bid.bytes += bytes;
-      bid.flop += 2 * rows * largest(asked, p, part.n) * largest(asked, p, r.k);
+      bid.flop += (desc.high_precision ? 4 : 2) * rows * largest(asked, p, part.n) * largest(asked, p, r.k);
       bid.launches =
           std::max(bid.launches, static_cast<int>(bytes / static_cast<double>(asked.caps.max_binding_bytes)) + 1);
     }
@@ -296,7 +322,7 @@ OrRefuse<std::vector<Bid>> bid_packed_int8(const Problem& p, const Asked& asked)
       return refuse("operand " + std::to_string(i) + " exceeds a binding");
   }
   (void)fit;
-  bid.numerics = numerics_tag("matmul packed int8 1", {*r.k.constant()}, asked.caps, format);
+  bid.numerics = numerics_tag("matmul packed int8 1", {*r.k.constant(), desc.high_precision}, asked.caps, format);
   bid.bytes += bytes_of(p.operands[r.x], bid.layouts[r.x], p, asked);
   bid.seconds = asked.caps.launch_s * bid.launches +
                 std::max(bid.bytes / asked.caps.read_bytes_per_s, bid.flop / asked.caps.int8_op_per_s);

@@ -23,7 +23,7 @@ Status build_convert(const Problem& problem, const Bid&, BuildCtx& ctx) {
   const V first = pieces == Dim(1) ? kir::constant(kir::u32, 0) : kir::group() % l.size(pieces) * kBlocksAGroup;
   kir::For(first, kir::min(first + kBlocksAGroup, l.size(blocks)), [&](V b) {
     const V value = convert(l.operand(x)[row * columns + b * static_cast<int>(kBlock) + kir::lane()], kir::f32);
-    store_block(l, l.operand(out), row * act_row_words(columns), columns, b, value, staging);
+    store_block(l, out, row, columns, b, value, staging);
   });
   return l.launch(dims.mul(problem.extent[0], pieces));
 }
@@ -40,7 +40,8 @@ OrRefuse<std::vector<Bid>> bid_convert(const Problem& problem, const Asked& aske
   if (asked.caps.max_lanes < kBlock) return refuse("wants 32 lanes");
   Bid bid;
   bid.layouts.assign(2, Layout{&kDense, {}});
-  bid.layouts[static_cast<size_t>(out)] = {&kActInt8, {}};
+  const Layout asked_for = problem.operands[out].layout;
+  bid.layouts[static_cast<size_t>(out)] = asked_for ? asked_for : Layout{&kActInt8, {}};
   TERN_ACCEPT(Unit fit, check_bindings(problem, bid.layouts, asked));
   (void)fit;
   bid.numerics = numerics_tag("blocks 1", {}, asked.caps);

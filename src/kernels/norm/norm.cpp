@@ -128,11 +128,11 @@ class Row {
           values = emit_expr(l_, part.epilogue, in);
         }
         for (const Output& o : part.outs) {
-          const kir::Buffer y = l_.operand(o.operand);
           const V v = values[part.epilogue.empty() ? 0 : o.result];
           if (p_.operands[o.operand].layout.def == &kActInt8) {
-            store_block(l_, y, row_ * act_row_words(columns_), columns_, block, convert(v, kir::f32), staging);
+            store_block(l_, o.operand, row_, columns_, block, convert(v, kir::f32), staging);
           } else {
+            const kir::Buffer y = l_.operand(o.operand);
             const IndexMap map = map_or_dense(l_.dims(), o.map, p_.extent);
             y.store(map_index(l_, map, axes), convert(v, kir::type_info(y.type()).loaded));
           }
@@ -185,7 +185,7 @@ OrRefuse<std::vector<Bid>> bid_norm(const Problem& problem, const Asked& asked) 
     if (o.type.format) return refuse("reads no blocks of " + std::string(o.type.format->name));
     if (o.access != Access::read && !blocks && dtype_bytes(o.type.dtype) < 4 && !asked.caps.f16_storage)
       return refuse("the device stores no halves");
-    bid.layouts.push_back(blocks ? Layout{&kActInt8, {}} : Layout{&kDense, {}});
+    bid.layouts.push_back(blocks ? o.layout : Layout{&kDense, {}});
   }
   for (const Output& o : problem.parts[0].outs) {
     if (o.kind != Output::Kind::map) return refuse("writes no row statistics");

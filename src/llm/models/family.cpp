@@ -119,7 +119,7 @@ StepInputs step_inputs(Builder& b, const StepShape& shape) {
 void finish_step(Builder& b, const StepInputs& in, Value hidden, Value norm, double eps, Value output_weight) {
   b.scope("output");
   const Value rows = gather(b, hidden, in.rows);
-  const Value logits = linear(b, rms_norm(b, rows, norm, eps), output_weight);
+  const Value logits = linear(b, rms_norm(b, rows, norm, eps), output_weight, {}, Precision::high);
   b.output("next", sample(b, logits, in.settings, in.history, in.seeds));
   b.output("logits", logits);
 }

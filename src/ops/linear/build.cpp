@@ -7,13 +7,13 @@
 
 namespace tern {
 
-Value dot_general(Builder& b, Value lhs, Value rhs, DotAxes axes) {
+Value dot_general(Builder& b, Value lhs, Value rhs, DotAxes axes, Precision precision) {
   return b.op("dot_general", {lhs, rhs},
               {std::move(axes.lhs_contract), std::move(axes.rhs_contract), std::move(axes.lhs_batch),
-               std::move(axes.rhs_batch)});
+               std::move(axes.rhs_batch), std::string(precision == Precision::high ? "high" : "normal")});
 }
 
-Value linear(Builder& b, Value x, Value w, Value bias) {
+Value linear(Builder& b, Value x, Value w, Value bias, Precision precision) {
   if (b.failed()) return {};
   const auto rank = static_cast<int64_t>(b.type(x).shape.size());
   if (rank == 0 || b.type(w).shape.size() != 2) {
@@ -21,7 +21,7 @@ Value linear(Builder& b, Value x, Value w, Value bias) {
                                          type_text(b.dims(), b.type(x)) + " and " + type_text(b.dims(), b.type(w))));
     return {};
   }
-  const Value y = dot_general(b, x, w, {{rank - 1}, {1}, {}, {}});
+  const Value y = dot_general(b, x, w, {{rank - 1}, {1}, {}, {}}, precision);
   return bias.valid() ? add(b, y, bias) : y;
 }
 

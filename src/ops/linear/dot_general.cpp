@@ -13,7 +13,8 @@ namespace {
 constexpr AttrSpec kAttrs[] = {{.name = "lhs_contract", .kind = AttrKind::ints},
                                {.name = "rhs_contract", .kind = AttrKind::ints},
                                {.name = "lhs_batch", .kind = AttrKind::ints, .optional = true},
-                               {.name = "rhs_batch", .kind = AttrKind::ints, .optional = true}};
+                               {.name = "rhs_batch", .kind = AttrKind::ints, .optional = true},
+                               {.name = "precision", .kind = AttrKind::text, .optional = true, .text = "normal"}};
 using Axes = std::vector<size_t>;
 
 // Floats: what the left side is, accumulated in f32 or better. Integers up to 32 bits: exact in i32; wider ones in
@@ -58,6 +59,8 @@ Types infer(InferCtx& ctx) {
   TERN_TRY(const Axes rb, front_axes(ctx, ctx.attr<Ints>(3), r.size()));
   if (lc.size() != rc.size() || lb.size() != rb.size())
     return ctx.error("both sides want equally many contracted and batch axes");
+  if (const auto& precision = ctx.attr<std::string>(4); precision != "normal" && precision != "high")
+    return ctx.error("precision '" + precision + "', wants normal or high");
   const Axes lf = free_axes(l.size(), lb, lc), rf = free_axes(r.size(), rb, rc);
   if (lf.size() + lb.size() + lc.size() != l.size() || rf.size() + rb.size() + rc.size() != r.size())
     return ctx.error("an axis is both contracted and batch");

@@ -47,12 +47,14 @@ V products(Rewriter& rw, uint32_t id) {
   if (left == run(0, l_rank) && right == run(0, r_rank)) return {};
   const Value lhs = n.in[0], rhs = n.in[1];
   const Loc loc = n.loc;
+  const Attr precision = n.attrs[4];
   const V x = in_order(rw, lhs, left, loc), w = in_order(rw, rhs, right, loc);
   if (!x || !w) return {};
   const auto last = [&](size_t rank, size_t count) { return run(static_cast<int64_t>(rank - count), count); };
-  return rw.make("dot_general", {*x, *w},
-                 {last(l_rank, lc.size()), kn ? rc : last(r_rank, rc.size()), run(0, lb.size()), run(0, rb.size())},
-                 loc);
+  return rw.make(
+      "dot_general", {*x, *w},
+      {last(l_rank, lc.size()), kn ? rc : last(r_rank, rc.size()), run(0, lb.size()), run(0, rb.size()), precision},
+      loc);
 }
 
 V searches(Rewriter& rw, uint32_t id) {

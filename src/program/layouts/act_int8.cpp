@@ -3,18 +3,18 @@
 namespace tern {
 namespace {
 
-OrRefuse<Dim> row_bytes(const TensorType& type) {
+OrRefuse<Dim> row_bytes(const TensorType& type, Tile tile) {
   if (type.format != nullptr || !is_float(type.dtype)) return refuse("int8 activation blocks hold float values");
   TERN_ACCEPT(const int64_t k, layouts::columns(type));
   if (k % 32 != 0 || k == 0) return refuse("k = " + std::to_string(k) + ", wants a multiple of 32");
-  return Dim(k / 32 * 40);  // 32 codes, an f32 scale, an i32 sum
+  return Dim(k / 32 * (tile[0] != 0 ? 72 : 40));  // 32 codes, an f32 scale, an i32 sum; 32 second codes
 }
 
-OrRefuse<Dim> bytes(DimTable& dims, const TensorType& type, Tile) {
-  TERN_ACCEPT(const Dim row, row_bytes(type));
+OrRefuse<Dim> bytes(DimTable& dims, const TensorType& type, Tile tile) {
+  TERN_ACCEPT(const Dim row, row_bytes(type, tile));
   return dims.mul(layouts::rows(dims, type), row);
 }
-OrRefuse<Dim> unit_bytes(DimTable&, const TensorType& type, Tile) { return row_bytes(type); }
+OrRefuse<Dim> unit_bytes(DimTable&, const TensorType& type, Tile tile) { return row_bytes(type, tile); }
 
 }  // namespace
 

@@ -78,7 +78,7 @@ void desc(A& a, Of<A, NormDesc> d) {
 }
 template <class A>
 void desc(A& a, Of<A, MatmulDesc> d) {
-  a.flag(d.batched_weight), a.flag(d.weight_is_kn);
+  a.flag(d.batched_weight), a.flag(d.weight_is_kn), a.flag(d.high_precision);
 }
 template <class A>
 void desc(A& a, Of<A, AttentionDesc> d) {

@@ -283,20 +283,26 @@ inline std::vector<float> decode(const Format& f, const std::vector<std::byte>& 
 }
 
 // int8 activation blocks as layout.h states them, written from the text.
-inline std::vector<std::byte> act_blocks(const std::vector<float>& x, size_t columns) {
-  const size_t rows = x.size() / columns;
-  std::vector<std::byte> out(rows * columns / 32 * 40);
+inline std::vector<std::byte> act_blocks(const std::vector<float>& x, size_t columns, bool fine = false) {
+  const size_t rows = x.size() / columns, row_bytes = columns / 32 * (fine ? 72 : 40);
+  std::vector<std::byte> out(rows * row_bytes);
   for (size_t r = 0; r < rows; ++r) {
-    std::byte* row = out.data() + r * (columns / 32 * 40);
+    std::byte* row = out.data() + r * row_bytes;
     for (size_t b = 0; b < columns / 32; ++b) {
       float most = 0;
       for (size_t i = 0; i < 32; ++i) most = std::max(most, std::fabs(x[r * columns + b * 32 + i]));
-      const float scale = most > 1e-30f ? most * (1.f / 127.f) : 0.f, inverse = most > 1e-30f ? 127.f / most : 0.f;
+      const float inverse = most > 1e-30f ? 127.f / most : 0.f;
+      const float scale = most > 1e-30f ? most * (fine ? 1.f / (127.f * 256.f) : 1.f / 127.f) : 0.f;
       int32_t sum = 0;
       for (size_t i = 0; i < 32; ++i) {
-        const auto code = static_cast<int8_t>(std::nearbyint(x[r * columns + b * 32 + i] * inverse));
-        sum += code;
+        const float scaled = x[r * columns + b * 32 + i] * inverse, whole = std::nearbyint(scaled);
+        const auto code = static_cast<int8_t>(whole);
         std::memcpy(row + b * 32 + i, &code, 1);
+        sum += fine ? code * 256 : code;
+        if (!fine) continue;
+        const auto second = static_cast<int8_t>(std::min(std::nearbyint((scaled - whole) * 256.f), 127.f));
+        std::memcpy(row + columns / 4 * 5 + b * 32 + i, &second, 1);
+        sum += second;
       }
       std::memcpy(row + columns + b * 4, &scale, 4);
       std::memcpy(row + columns + columns / 8 + b * 4, &sum, 4);

@@ -20,15 +20,17 @@ Packed packed_weight(const char* name, size_t n, size_t k, uint64_t seed) {
 }
 
 // What the kernel is given: rows as int8 blocks decode to.
-std::vector<double> seen_by_kernel(const std::vector<float>& x, size_t k) {
-  const auto blocks = act_blocks(x, k);
+std::vector<double> seen_by_kernel(const std::vector<float>& x, size_t k, bool fine = false) {
+  const auto blocks = act_blocks(x, k, fine);
   std::vector<double> out(x.size());
   for (size_t r = 0; r < x.size() / k; ++r) {
-    const std::byte* row = blocks.data() + r * (k / 32 * 40);
+    const std::byte* row = blocks.data() + r * (k / 32 * (fine ? 72 : 40));
     for (size_t i = 0; i < k; ++i) {
       float scale;
       std::memcpy(&scale, row + k + i / 32 * 4, 4);
-      out[r * k + i] = static_cast<double>(static_cast<int8_t>(row[i])) * static_cast<double>(scale);
+      int code = static_cast<int8_t>(row[i]);
+      if (fine) code = code * 256 + static_cast<int8_t>(row[k / 4 * 5 + i]);
+      out[r * k + i] = code * static_cast<double>(scale);
     }
   }
   return out;
@@ -42,12 +44,12 @@ double dot(const double* x, const float* w, size_t k) {
 
 // One weight, one output.
 std::vector<float> int8_matmul(const Place& place, const Packed& w, const std::vector<float>& x, int64_t n, int64_t k,
-                               int64_t most_rows) {
+                               int64_t most_rows, bool fine = false) {
   Case c;
   const int64_t rows = static_cast<int64_t>(x.size()) / k;
   const Dim m = c.symbol("T", 1, most_rows, rows);
   c.p.family = Family::matmul;
-  c.p.desc = MatmulDesc{};
+  c.p.desc = MatmulDesc{false, false, fine};
   c.p.extent = {1, m, k};
   const auto a = c.add(Role::x, {DType::f32, {m, k}}),
              b = c.add(Role::weight, {DType::f32, {n, k}, w.format}, Access::read, Origin::param),
@@ -58,7 +60,7 @@ std::vector<float> int8_matmul(const Place& place, const Packed& w, const std::v
   Bid bid;
   EXPECT_TRUE(c.choose("matmul.packed.int8", place.caps, &bid)) << c.error;
   c.pack(b, w.file);
-  c.memory[a] = act_blocks(x, static_cast<size_t>(k));
+  c.memory[a] = act_blocks(x, static_cast<size_t>(k), fine);
   c.run("matmul.packed.int8", place.caps, bid, place.interpret);
   return c.get<float>(y);
 }
@@ -68,15 +70,15 @@ std::vector<float> int8_matmul(const Place& place, const Packed& w, const std::v
 TEST(PackedInt8, MatchesF64AndIsBitEqualOverRows) {
   for (const Place& place : places()) {
     for (const char* name : {"q4_0", "q4_1", "q8_0"}) {
-      for (int64_t n : {64, 96, 150}) {
-        SCOPED_TRACE(std::string(place.name) + " " + name + " n " + std::to_string(n));
+      for (const auto& [n, fine] : {std::pair(64, false), {96, false}, {150, false}, {150, true}, {64, true}}) {
+        SCOPED_TRACE(std::string(place.name) + " " + name + " n " + std::to_string(n) + (fine ? " fine" : ""));
         const size_t k = 192, rows = 13;
         const Packed w = packed_weight(name, static_cast<size_t>(n), k, 11);
         Random r(12);
         const auto x = r.reals(rows * k);
-        const auto all = int8_matmul(place, w, x, n, k, 64);
+        const auto all = int8_matmul(place, w, x, n, k, 64, fine);
         if (testing::Test::HasFatalFailure() || testing::Test::HasNonfatalFailure()) return;
-        const auto seen = seen_by_kernel(x, k);
+        const auto seen = seen_by_kernel(x, k, fine);
         for (size_t m = 0; m < rows; ++m) {
           for (size_t c = 0; c < static_cast<size_t>(n); ++c) {
             ASSERT_NEAR(all[m * static_cast<size_t>(n) + c], dot(&seen[m * k], &w.values[c * k], k), 2e-5)
@@ -85,7 +87,7 @@ TEST(PackedInt8, MatchesF64AndIsBitEqualOverRows) {
         }
         for (size_t count : {1u, 2u, 3u}) {
           const auto some = int8_matmul(place, w, {x.begin(), x.begin() + static_cast<std::ptrdiff_t>(count * k)}, n, k,
-                                        static_cast<int64_t>(count));
+                                        static_cast<int64_t>(count), fine);
           if (testing::Test::HasFatalFailure()) return;
           ASSERT_EQ(std::memcmp(some.data(), all.data(), some.size() * 4), 0)
               << "rows of m = " << count << " differ from rows of m = 13";

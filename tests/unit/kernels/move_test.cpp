@@ -111,8 +111,8 @@ TEST(Store, CastsRowsIntoState) {
 }
 
 TEST(Convert, MakesTheBlocksThatTheLayoutStates) {
-  for (const Place& place : places()) {
-    SCOPED_TRACE(place.name);
+  for (const auto& [place, fine] : {std::pair(places()[0], false), {places()[0], true}, {places()[1], true}}) {
+    SCOPED_TRACE(std::string(place.name) + (fine ? " fine" : ""));
     Case c;
     const Dim t = c.symbol("T", 1, 8, 3);
     c.p.family = Family::convert;
@@ -120,6 +120,7 @@ TEST(Convert, MakesTheBlocksThatTheLayoutStates) {
     c.p.extent = {t, 576};
     const auto x = c.add(Role::x, {DType::f32, {t, 576}}),
                out = c.add(Role::out, {DType::f32, {t, 576}}, Access::write);
+    c.p.operands[out].layout = {&kActInt8, {fine}};
     c.output(out);
     Bid bid;
     ASSERT_TRUE(c.choose("convert", place.caps, &bid)) << c.error;
@@ -129,7 +130,7 @@ TEST(Convert, MakesTheBlocksThatTheLayoutStates) {
     c.set(x, rows);
     c.run("convert", place.caps, bid, place.interpret);
     if (HasFatalFailure()) return;
-    ASSERT_EQ(c.memory[out], act_blocks(rows, 576));
+    ASSERT_EQ(c.memory[out], act_blocks(rows, 576, fine));
   }
 }
 

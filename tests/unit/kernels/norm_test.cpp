@@ -22,9 +22,9 @@ TEST(Norm, EveryKindMatchesF64) {
         const auto b = kind == NormKind::layer ? c.add(Role::bias, {DType::f32, {n}}) : uint16_t{0};
         const auto y = c.add(Role::out, {DType::f32, {t, n}}, Access::write);
         c.output(y);
-        const bool blocks = n % 32 == 0;
+        const bool blocks = n % 32 == 0, fine = kind == NormKind::layer;
         const auto q = blocks ? c.add(Role::out, {DType::f32, {t, n}}, Access::write) : uint16_t{0};
-        if (blocks) c.output(q), c.p.operands[q].layout = {&kActInt8, {}};
+        if (blocks) c.output(q), c.p.operands[q].layout = {&kActInt8, {fine}};
         Bid bid;
         ASSERT_TRUE(c.choose("norm", place.caps, &bid)) << c.error;
         Random r(7);
@@ -59,7 +59,7 @@ TEST(Norm, EveryKindMatchesF64) {
           }
         }
         if (blocks) {
-          ASSERT_EQ(c.memory[q], act_blocks(got, N));
+          ASSERT_EQ(c.memory[q], act_blocks(got, N, fine));
         }
       }
     }

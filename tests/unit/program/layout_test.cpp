@@ -144,6 +144,7 @@ TEST(Layout, ActivationsGrowWithTheirRowsOnly) {
   DimTable dims;
   const Dim t = *dims.symbol({"T", 1, 512, 1, false});
   EXPECT_EQ(dims.text(*kActInt8.bytes(dims, {DType::f32, {t, 576}}, {})), "720*T");  // 576 * 5 / 16 words of four bytes
+  EXPECT_EQ(dims.text(*kActInt8.bytes(dims, {DType::f32, {t, 576}}, {1})), "1296*T");  // a second byte of code each
   EXPECT_EQ(dims.text(*kDense.bytes(dims, {DType::f32, {t, 576}}, {})), "2304*T");
   // Three bytes a row: whole words in all.
   EXPECT_EQ(dims.range(*kDense.bytes(dims, {DType::i8, {t, 3}}, {})).second, 1536);

@@ -173,13 +173,15 @@ Value attention_block(Builder& b, const ModelFile& file, const Hyper& h, const S
                       uint32_t l, Value factors, Value x) {
   const LlmInfo& i = h.info;
   const auto param = [&](std::string_view name) { return weight(b, *file.find(block(l, name))); };
+  // What attention compares is the most sensitive to rounding: a third of the logits' deviation at a sixth of the work.
+  const auto project = [&](Value n, std::string_view part) { return linear(b, n, param(part), {}, Precision::high); };
   const std::string name = "blk." + std::to_string(l);
   const Dim slots = int64_t{shape.max_sequences} * shape.pages_per_sequence * shape.page;
   const Value n = rms_norm(b, x, vector(b, file, block(l, "attn_norm")), h.eps);
   const auto heads = [&](Value v, uint32_t count) { return reshape(b, v, {in.tokens, count, i.head_size}); };
-  const Value q = rope(b, heads(linear(b, n, param("attn_q")), i.heads), in.position, h.rope, factors);
-  const Value k = rope(b, heads(linear(b, n, param("attn_k")), i.kv_heads), in.position, h.rope, factors);
-  const Value v = heads(linear(b, n, param("attn_v")), i.kv_heads);
+  const Value q = rope(b, heads(project(n, "attn_q"), i.heads), in.position, h.rope, factors);
+  const Value k = rope(b, heads(project(n, "attn_k"), i.kv_heads), in.position, h.rope, factors);
+  const Value v = heads(project(n, "attn_v"), i.kv_heads);
   const Value k_state = b.state(name + ".k", shape.kv, {slots, i.kv_heads, i.head_size});
   const Value v_state = b.state(name + ".v", shape.kv, {slots, i.kv_heads, i.head_size});
   PagedKv kv;

@@ -47,7 +47,7 @@ Result<Anchor> dot_general(const Graph& graph, DimTable& dims, uint32_t id) {
                    : product(dims, w.shape, batch + contracted, w.shape.size());
   a.problem.family = Family::matmul;
   a.problem.extent = {b, m, k};
-  a.problem.desc = MatmulDesc{batch > 0, !nk};
+  a.problem.desc = MatmulDesc{batch > 0, !nk, attr<std::string>(node, "precision") == "high"};
   const bool batched = batch > 0;
   a.inputs.push_back({node.in[0], shaped(x, batched ? Shape{b, m, k} : Shape{m, k}), Role::x});
   const Shape weight = nk ? Shape{n, k} : Shape{k, n};
