@@ -16,9 +16,9 @@
 
 #include "tern/compile.h"
 #include "tern/device.h"
-#include "tern/model_file.h"
+#include "tern/import/model_file.h"
+#include "tern/llm/tokenizer.h"
 #include "tern/session.h"
-#include "tern/tokenizer.h"
 
 namespace tern {
 

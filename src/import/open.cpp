@@ -2,7 +2,7 @@
 #include <charconv>
 
 #include "import/gguf/file.h"
-#include "tern/model_file.h"
+#include "tern/import/model_file.h"
 
 namespace tern {
 

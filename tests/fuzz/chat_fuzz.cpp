@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/utf8.h"
-#include "tern/chat.h"
+#include "tern/llm/chat.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include "base/mmap.h"
 #include "import/gguf/header/header.h"
 #include "import/gguf/metadata.h"
-#include "tern/model_file.h"
+#include "tern/import/model_file.h"
 
 namespace tern::gguf {
 

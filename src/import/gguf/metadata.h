@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "import/gguf/header/header.h"
-#include "tern/metadata.h"
+#include "tern/import/metadata.h"
 
 namespace tern::gguf {
 

@@ -5,7 +5,7 @@
 #include "llm/chat/jinja/interp.h"
 #include "llm/chat/jinja/parser.h"
 #include "llm/chat/value/json.h"
-#include "tern/chat.h"
+#include "tern/llm/chat.h"
 
 namespace tern {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/utf8.h"
-#include "tern/tokenizer.h"
+#include "tern/llm/tokenizer.h"
 
 namespace tern {
 namespace {

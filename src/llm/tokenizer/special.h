@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tern/tokenizer.h"
+#include "tern/llm/tokenizer.h"
 
 namespace tern::llm {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
-#include "tern/tokenizer.h"
+#include "tern/llm/tokenizer.h"
 
 namespace tern {
 namespace {

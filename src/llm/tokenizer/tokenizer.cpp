@@ -1,4 +1,4 @@
-#include "tern/tokenizer.h"
+#include "tern/llm/tokenizer.h"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "llm/tokenizer/text_index.h"
-#include "tern/tokenizer.h"
+#include "tern/llm/tokenizer.h"
 
 namespace tern::llm {
 

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "gguf_builder.h"
-#include "tern/model_file.h"
+#include "tern/import/model_file.h"
 
 namespace tern {
 namespace {

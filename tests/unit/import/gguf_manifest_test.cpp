@@ -8,7 +8,7 @@
 
 #include "base/utf8.h"
 #include "matches.h"
-#include "tern/model_file.h"
+#include "tern/import/model_file.h"
 
 namespace tern {
 namespace {

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "gguf_builder.h"
-#include "tern/model_file.h"
+#include "tern/import/model_file.h"
 
 namespace tern {
 namespace {

@@ -1,6 +1,6 @@
 // Chat templates against what Jinja2 makes of them (tests/data/llm/chat_golden.json, written by
 // tools/make_chat_golden.py).
-#include "tern/chat.h"
+#include "tern/llm/chat.h"
 
 #include <gtest/gtest.h>
 

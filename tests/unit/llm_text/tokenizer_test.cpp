@@ -1,4 +1,4 @@
-#include "tern/tokenizer.h"
+#include "tern/llm/tokenizer.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/utf8.h"
-#include "tern/model_file.h"
+#include "tern/import/model_file.h"
 
 namespace tern {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "run.h"
-#include "tern/model_file.h"
+#include "tern/import/model_file.h"
 
 namespace tern {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tern/llm/tokenizer.h"
 #include "tern/result.h"
-#include "tern/tokenizer.h"
 
 namespace tern::tool {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "tern/model_file.h"
+#include "tern/import/model_file.h"
 #include "tools/tern/common/input.h"
 #include "tools/tern/common/json.h"
 #include "tools/tern/common/report.h"

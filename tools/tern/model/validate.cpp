@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
-#include "tern/chat.h"
 #include "tern/llm.h"
+#include "tern/llm/chat.h"
 #include "tools/tern/common/json.h"
 #include "tools/tern/common/report.h"
 

@@ -1,6 +1,6 @@
 #include "tools/tern/run/prompt.h"
 
-#include "tern/chat.h"
+#include "tern/llm/chat.h"
 
 namespace tern::tool {
 namespace {

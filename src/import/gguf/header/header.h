@@ -12,7 +12,7 @@
 
 #include "base/bytes.h"
 #include "import/gguf/header/types.h"
-#include "tern/model_file.h"
+#include "tern/import/model_file.h"
 #include "tern/result.h"
 
 namespace tern::gguf {

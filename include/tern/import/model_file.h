@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tern/metadata.h"
+#include "tern/import/metadata.h"
 #include "tern/result.h"
 #include "tern/weights.h"
 

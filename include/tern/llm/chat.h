@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tern/metadata.h"
+#include "tern/import/metadata.h"
 #include "tern/result.h"
 
 namespace tern {
