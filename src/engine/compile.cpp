@@ -1,7 +1,9 @@
 #include "tern/compile.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
+#include <set>
 
 #include "base/cpu.h"
 #include "engine/emit_kernels.h"
@@ -18,9 +20,25 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+Status check_ties(const Graph& graph, const std::vector<std::pair<std::string, std::string>>& ties) {
+  std::set<std::string_view> outputs, inputs;
+  for (const auto& [output, input] : ties) {
+    const auto refuse = [&](const std::string& why) { return make_error(Code::invalid, "tie: " + why); };
+    const Port* port = graph.port(input);
+    if (port == nullptr || port->kind != PortKind::input) return refuse("the graph has no input '" + input + "'");
+    const auto named = [&](const OutputPort& o) { return o.name == output; };
+    if (std::none_of(graph.outputs().begin(), graph.outputs().end(), named))
+      return refuse("the graph has no output '" + output + "'");
+    if (!inputs.insert(input).second) return refuse("the input '" + input + "' is tied twice");
+    if (!outputs.insert(output).second) return refuse("the output '" + output + "' is tied twice");
+  }
+  return ok();
+}
+
 // {output, input} pairs become states: a copy of the graph in which the input is a state of the output's name.
 Result<Graph> tie(Graph graph, const std::vector<std::pair<std::string, std::string>>& ties) {
   if (ties.empty()) return graph;
+  TERN_OK(check_ties(graph, ties));
   Graph out(graph.dims);
   out.guards = graph.guards;
   std::map<Value, Value> moved;
@@ -58,14 +76,6 @@ Result<Graph> tie(Graph graph, const std::vector<std::pair<std::string, std::str
       TERN_OK(out.update(o.name, moved.at(o.value)));
     else
       TERN_OK(out.output(o.name, moved.at(o.value)));
-  }
-  for (const auto& [output, input] : ties) {
-    const Port* port = graph.port(input);
-    if (port == nullptr || port->kind != PortKind::input)
-      return make_error(Code::invalid, "tie: the graph has no input '" + input + "'");
-    bool found = false;
-    for (const OutputPort& o : graph.outputs()) found |= o.name == output;
-    if (!found) return make_error(Code::invalid, "tie: the graph has no output '" + output + "'");
   }
   return out;
 }

@@ -166,6 +166,7 @@ Status Params::set(std::string_view name, const TensorView& value) {
   TERN_OK(impl_->allocate(*io));
   Planes planes;
   planes.p[0] = value.data;
+  ++impl_->changes;
   TERN_OK(impl_->pack_rows(*io, planes, 0, rows));
   impl_->set[static_cast<size_t>(io - impl_->loaded->program.io.io.data())] = true;
   return ok();
@@ -206,6 +207,7 @@ Status Params::set_rows(std::string_view name, int64_t first, const TensorView& 
   std::copy(value.data.begin(), value.data.end(), whole.end() - static_cast<std::ptrdiff_t>(value.data.size()));
   Planes planes;
   planes.p[0] = whole;
+  ++impl_->changes;
   return impl_->pack_rows(*io, planes, first * inner, value.shape[0] * inner);
 }
 
@@ -230,6 +232,7 @@ Status Params::load(const WeightSource& source, const Progress& progress) {
     }
     total += info->bytes;
   }
+  ++impl_->changes;
   std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
   std::mutex mutex;

@@ -84,6 +84,11 @@ Status check_shape(const Program& program, const std::string& what, const Tensor
   return ok();
 }
 
+// Waiting for what nobody will do has no end.
+Error no_such_ticket(Ticket ticket) {
+  return make_error(Code::invalid, "this session gave no ticket " + std::to_string(ticket));
+}
+
 }  // namespace
 
 struct Session::Impl {
@@ -95,7 +100,8 @@ struct Session::Impl {
   std::vector<hal::StepTiming> timings;
   uint32_t profiled_list = kNone;
   bool ran = false;
-  CancelToken token;  // keeps the flag of the run in flight alive
+  uint64_t prepared_for = 0;  // Params::Impl::changes at the last prepare
+  CancelToken token;          // keeps the flag of the run in flight alive
 
   const Program& program() const { return exe->loaded->program; }
   Status wait_all() {
@@ -139,6 +145,7 @@ struct Session::Impl {
   }
   Result<std::vector<int64_t>> bind(std::span<const IoBinding> io_bindings, std::span<const SymbolValue> symbols);
   Status upload(std::span<const IoBinding> io_bindings);
+  Status prepare();  // what hangs on parameters alone, where those have changed
   Result<Ticket> submit(std::span<const IoBinding> io_bindings, std::span<const SymbolValue> symbols,
                         const CancelToken* cancel, bool blocking);
 };
@@ -193,6 +200,13 @@ Status Session::Impl::upload(std::span<const IoBinding> io_bindings) {
   return ok();
 }
 
+Status Session::Impl::prepare() {
+  if (prepared_for == params->changes) return ok();
+  TERN_OK(instance->prepare());
+  prepared_for = params->changes;
+  return ok();
+}
+
 Result<Ticket> Session::Impl::submit(std::span<const IoBinding> io_bindings, std::span<const SymbolValue> symbols,
                                      const CancelToken* cancel, bool blocking) {
   (void)wait_all();  // one run at a time: the buffers are this session's own
@@ -222,6 +236,7 @@ Result<Ticket> Session::Impl::submit(std::span<const IoBinding> io_bindings, std
                    out.data.size()};
     }
   }
+  TERN_OK(prepare());
   TERN_OK(upload(io_bindings));
   if (cancel != nullptr) token = *cancel;
   hal::SubmitOptions options;
@@ -253,11 +268,13 @@ Status Session::run(std::span<const IoBinding> io, std::span<const SymbolValue> 
 }
 
 Status Session::wait(Ticket ticket) {
+  if (ticket > impl_->last_ticket) return no_such_ticket(ticket);
   if (ticket == impl_->last_ticket) return impl_->wait_all();
   return impl_->instance->queue().wait(ticket, -1);
 }
 
 void Session::then(Ticket ticket, std::function<void(Status)> done) {
+  if (ticket > impl_->last_ticket) return done(no_such_ticket(ticket));
   hal::Queue& queue = impl_->instance->queue();
   const hal::Ticket run = ticket == impl_->last_ticket ? impl_->run_ticket : ticket;
   // The run's own failure counts, not that of the transfers behind it.
@@ -428,6 +445,7 @@ Result<Session> Executable::open(const Params& params) const {
   session->params = params.impl();
   TERN_TRY(session->instance, runtime::Instance::open(impl_->loaded, params.impl()->buffers));
   TERN_OK(session->instance->prepare());
+  session->prepared_for = params.impl()->changes;
   return Session(std::move(session));
 }
 

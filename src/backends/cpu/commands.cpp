@@ -198,19 +198,22 @@ Status CpuCommands::run(Team& team, const hal::Binding& binding, const hal::Subm
     }
     return ok();
   }
-  std::atomic<bool> cancelled{false};
-  // Member 0 looks at the flag and the others follow its word after the barrier, so that all leave at the same phase.
+  // Member 0 looks at the flag and says behind which phase all leave. A phase, not a yes: who is late to leave the
+  // barrier before it may read the word already, and would leave a phase early while the others wait for it.
+  constexpr size_t kNever = ~size_t{0};
+  std::atomic<size_t> last{kNever};
   team.run([&](unsigned member) {
-    for (uint32_t phase = 0; phase < phase_end_.size(); ++phase) {
-      if (member == 0 && options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed)) {
-        cancelled.store(true, std::memory_order_relaxed);
+    for (size_t phase = 0; phase < phase_end_.size(); ++phase) {
+      if (member == 0 && last.load(std::memory_order_relaxed) == kNever && options.cancel != nullptr &&
+          options.cancel->load(std::memory_order_relaxed)) {
+        last.store(phase, std::memory_order_relaxed);
       }
-      run_phase(team, member, phase);
+      run_phase(team, member, static_cast<uint32_t>(phase));
       team.barrier();
-      if (cancelled.load(std::memory_order_relaxed)) return;
+      if (last.load(std::memory_order_relaxed) <= phase) return;
     }
   });
-  if (cancelled.load()) return make_error(Code::cancelled, "run cancelled");
+  if (last.load() != kNever) return make_error(Code::cancelled, "run cancelled");
   return ok();
 }
 
