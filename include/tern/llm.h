@@ -26,7 +26,7 @@ struct LlmOptions {
   std::string device = "cpu";
   DeviceOptions device_options;
   bool precise = false;        // float activations and f32 KV; slower, closer to exact arithmetic
-  uint32_t context = 0;        // tokens a sequence may hold; 0: the model's own, at most 4096
+  uint32_t context = 0;        // tokens a sequence may hold, exactly; 0: the model's own, at most 4096
   uint32_t max_sequences = 1;  // that live at once
   uint32_t chunk = 512;        // tokens of one step at most; longer prompts take several
   uint32_t history = 64;       // last tokens that penalties look at
@@ -43,6 +43,7 @@ struct LlmInfo {
   std::string chat_template;                  // empty: none
 };
 
+// Settings out of their range (a temperature below 0, top_p of 0, a NaN) are Code::invalid.
 struct SamplingOptions {
   float temperature = 0.8f;  // 0: the most probable token
   int32_t top_k = 40;        // 0: all
@@ -111,14 +112,16 @@ class LanguageModel {
   // Forgets a sequence (its pages are free again) or keeps its first `length` tokens.
   Status truncate(uint32_t sequence, uint32_t length);
   uint32_t length(uint32_t sequence) const;
-  // One step over several sequences; together at most chunk() tokens. Results in the order of the steps.
+  // One step over several sequences, each at most once; together at most chunk() tokens. Results in the order of the
+  // steps. A step that is refused, cancelled or fails changes no sequence.
   Result<std::vector<StepResult>> step(std::span<const SequenceStep> steps, bool want_logits = false,
                                        const CancelToken* cancel = nullptr);
 
-  // Feeds the prompt in chunks and generates. `each` sees every token as it comes; false ends generation.
+  // Appends the prompt to the sequence in chunks and generates. `each` sees every token as it comes; false ends
+  // generation. The result's text is whole: what was held back for a stop string that did not come stands in it.
   Result<GenerateResult> generate(std::span<const TokenId> prompt, const GenerateOptions& options,
                                   const std::function<bool(const GeneratedToken&)>& each = {}, uint32_t sequence = 0);
-  // The same for several prompts side by side, one sequence each.
+  // The same for several prompts side by side, one sequence each, counted from 0.
   Result<std::vector<GenerateResult>> generate_batch(std::span<const std::vector<TokenId>> prompts,
                                                      const GenerateOptions& options);
 

@@ -37,36 +37,50 @@ struct Stream {
       : detokenizer(tokenizer, true, options.special_text), stops(options.stop) {}
 };
 
-// Takes the id that a step chose; says what it means for the text and whether the stream ends.
+// What was held back for a stop string or a whole character, once nothing will follow.
+std::string rest_of(Stream& s) {
+  std::string text = s.stops.push(s.detokenizer.flush()).text;
+  return text + s.stops.flush();
+}
+
+// Takes the id that a step chose; says what it means for the text and whether the stream ends. `full`: the context
+// holds no further token.
 Result<GeneratedToken> accept(Stream& s, const StepResult& step, const Tokenizer& tokenizer,
-                              const GenerateOptions& options) {
+                              const GenerateOptions& options, bool full) {
   GeneratedToken token;
   token.id = step.id;
   if (options.top_logits > 0) token.top_logits = top(step.logits, options.top_logits);
   const size_t n = s.result.ids.size();
   s.result.ids.push_back(step.id);
   s.next = n < options.force.size() ? options.force[n] : step.id;
+  const auto end = [&](StopReason reason) {
+    s.result.reason = reason;
+    s.done = true;
+  };
   if (!options.ignore_end && tokenizer.is_end(s.next)) {
-    s.result.reason = StopReason::end_token;
-    s.done = true;
-    return token;
+    end(StopReason::end_token);
+  } else {
+    TERN_TRY(const std::string piece, s.detokenizer.push(s.next));
+    StopMatcher::Out out = s.stops.push(piece);
+    token.text = std::move(out.text);
+    if (out.stopped) {
+      end(StopReason::stop_string);
+    } else if (s.result.ids.size() >= options.max_tokens) {
+      end(StopReason::length);
+    } else if (full) {
+      end(StopReason::context_full);
+    }
   }
-  TERN_TRY(const std::string piece, s.detokenizer.push(s.next));
-  StopMatcher::Out out = s.stops.push(piece);
-  token.text = std::move(out.text);
-  if (out.stopped) {
-    s.result.reason = StopReason::stop_string;
-    s.done = true;
-  } else if (s.result.ids.size() >= options.max_tokens) {
-    s.result.reason = StopReason::length;
-    s.done = true;
-  }
-  if (s.done && !out.stopped) {
-    token.text += s.stops.push(s.detokenizer.flush()).text;
-    token.text += s.stops.flush();
-  }
+  if (s.done && s.result.reason != StopReason::stop_string) token.text += rest_of(s);
   s.result.text += token.text;
   return token;
+}
+
+// The run was cancelled: what there is counts.
+void cancel(Stream& s) {
+  s.result.reason = StopReason::cancelled;
+  s.result.text += rest_of(s);
+  s.done = true;
 }
 
 SequenceStep step_of(const Stream& s, std::span<const TokenId> tokens, const GenerateOptions& options, bool sample) {
@@ -93,6 +107,25 @@ std::string_view stop_reason_name(StopReason reason) {
   return "length";
 }
 
+Result<StepResult> LanguageModel::Impl::prefill(uint32_t sequence, std::span<const TokenId> prompt,
+                                                const GenerateOptions& options) {
+  TERN_OK(pages.reserve(sequence, lengths[sequence] + uint64_t{prompt.size()}));  // before a chunk of it is fed
+  SequenceStep step;
+  step.sequence = sequence;
+  step.sampling = options.sampling;
+  step.history = prompt;
+  StepResult last;
+  // The logits of the prompt's last token are always looked at: a model whose numbers are not finite fails here, not in
+  // its text.
+  for (size_t at = 0; at < prompt.size(); at += step.tokens.size()) {
+    step.tokens = prompt.subspan(at, std::min<size_t>(prompt.size() - at, shape.max_tokens));
+    step.sample = at + step.tokens.size() == prompt.size();
+    TERN_TRY(std::vector<StepResult> r, run(std::span(&step, 1), step.sample, options.cancel));
+    last = std::move(r[0]);
+  }
+  return last;
+}
+
 Result<GenerateResult> LanguageModel::generate(std::span<const TokenId> prompt, const GenerateOptions& options,
                                                const std::function<bool(const GeneratedToken&)>& each,
                                                uint32_t sequence) {
@@ -107,35 +140,19 @@ Result<GenerateResult> LanguageModel::generate(std::span<const TokenId> prompt, 
   if (options.max_tokens == 0) return s.result;
   const bool logits = options.top_logits > 0;
   const auto start = Clock::now();
-  std::optional<StepResult> last;
-  // The logits of the prompt's last token are always looked at: a model whose numbers are not finite fails here, not in
-  // its text.
-  for (size_t at = 0; at < prompt.size();) {
-    const size_t n = std::min<size_t>(prompt.size() - at, m.shape.max_tokens);
-    const SequenceStep step = step_of(s, prompt.subspan(at, n), options, at + n == prompt.size());
-    TERN_TRY(std::vector<StepResult> r, m.run(std::span(&step, 1), step.sample, options.cancel));
-    at += n;
-    last = std::move(r[0]);
-  }
+  TERN_TRY(StepResult last, m.prefill(sequence, prompt, options));
   s.result.prefill_s = since(start);
   const auto decode = Clock::now();
   for (;;) {
-    TERN_TRY(const GeneratedToken token, accept(s, *last, m.tokenizer, options));
-    if (each && !each(token)) {
-      s.result.reason = StopReason::cancelled;
-      break;
-    }
+    TERN_TRY(const GeneratedToken token, accept(s, last, m.tokenizer, options, m.lengths[sequence] >= context()));
+    if (each && !each(token) && !s.done) cancel(s);
     if (s.done) break;
-    if (m.lengths[sequence] + 1 > context()) {
-      s.result.reason = StopReason::context_full;
-      break;
-    }
     s.all.push_back(s.next);
     const SequenceStep step = step_of(s, std::span(&s.all.back(), 1), options, true);
     auto r = m.run(std::span(&step, 1), logits, options.cancel);
     if (!r) {
       if (r.error().code != Code::cancelled) return r.take_error();
-      s.result.reason = StopReason::cancelled;
+      cancel(s);
       break;
     }
     ++s.result.decode_steps;
@@ -151,21 +168,18 @@ Result<std::vector<GenerateResult>> LanguageModel::generate_batch(std::span<cons
   if (prompts.size() > m.lengths.size())
     return make_error(Code::invalid, "more prompts than sequences; open the model with max_sequences = " +
                                          std::to_string(prompts.size()));
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    if (prompts[i].empty()) return make_error(Code::invalid, "prompt " + std::to_string(i) + " has no tokens");
+  }
   std::vector<Stream> streams;
   std::vector<std::optional<StepResult>> last(prompts.size());
   for (size_t i = 0; i < prompts.size(); ++i) {
-    if (prompts[i].empty()) return make_error(Code::invalid, "prompt " + std::to_string(i) + " has no tokens");
     Stream& s = streams.emplace_back(m.tokenizer, options);
     s.sequence = static_cast<uint32_t>(i);
     s.all = prompts[i];
     s.result.prompt_tokens = static_cast<uint32_t>(prompts[i].size());
-    for (size_t at = 0; at < prompts[i].size();) {
-      const size_t n = std::min<size_t>(prompts[i].size() - at, m.shape.max_tokens);
-      const SequenceStep step = step_of(s, std::span(prompts[i]).subspan(at, n), options, at + n == prompts[i].size());
-      TERN_TRY(std::vector<StepResult> r,
-               m.run(std::span(&step, 1), options.top_logits > 0 && step.sample, options.cancel));
-      at += n;
-      last[i] = std::move(r[0]);
+    if (options.max_tokens > 0) {
+      TERN_TRY(last[i], m.prefill(s.sequence, prompts[i], options));
     }
   }
   for (;;) {
@@ -174,21 +188,22 @@ Result<std::vector<GenerateResult>> LanguageModel::generate_batch(std::span<cons
     for (size_t i = 0; i < streams.size(); ++i) {
       Stream& s = streams[i];
       if (s.done || !last[i]) continue;
-      TERN_OK(accept(s, *last[i], m.tokenizer, options));
+      TERN_OK(accept(s, *last[i], m.tokenizer, options, m.lengths[i] >= context()));
       last[i].reset();
-      if (!s.done && m.lengths[i] + 1 > context()) {
-        s.result.reason = StopReason::context_full;
-        s.done = true;
-      }
       if (s.done) continue;
       s.all.push_back(s.next);
       steps.push_back(step_of(s, std::span(&s.all.back(), 1), options, true));
       who.push_back(i);
     }
     if (steps.empty()) break;
-    TERN_TRY(std::vector<StepResult> r, m.run(steps, options.top_logits > 0, options.cancel));
+    auto r = m.run(steps, options.top_logits > 0, options.cancel);
+    if (!r) {
+      if (r.error().code != Code::cancelled) return r.take_error();
+      for (const size_t i : who) cancel(streams[i]);
+      break;
+    }
     for (size_t k = 0; k < who.size(); ++k) {
-      last[who[k]] = std::move(r[k]);
+      last[who[k]] = std::move((*r)[k]);
       ++streams[who[k]].result.decode_steps;
     }
   }

@@ -9,9 +9,13 @@ namespace {
 constexpr uint32_t kPage = 32;
 constexpr uint32_t kDefaultContext = 4096;
 
+uint32_t context_for(const LlmInfo& info, const LlmOptions& options) {
+  return options.context != 0 ? options.context : std::min(info.context, kDefaultContext);
+}
+
 Result<StepShape> shape_for(const LlmInfo& info, const LlmOptions& options) {
   StepShape shape;
-  const uint32_t context = options.context != 0 ? options.context : std::min(info.context, kDefaultContext);
+  const uint32_t context = context_for(info, options);
   if (context > info.context) {
     return make_error(Code::invalid, "a context of " + std::to_string(context) + " tokens exceeds the model's " +
                                          std::to_string(info.context));
@@ -19,6 +23,12 @@ Result<StepShape> shape_for(const LlmInfo& info, const LlmOptions& options) {
   if (options.max_sequences == 0 || options.max_sequences > 1024)
     return make_error(Code::invalid, "max_sequences wants 1 .. 1024");
   if (options.chunk == 0 || options.chunk > 65536) return make_error(Code::invalid, "chunk wants 1 .. 65536 tokens");
+  // Slots of the KV state are counted in i32, over all sequences.
+  const uint64_t most = (uint64_t{INT32_MAX} / options.max_sequences) / kPage * kPage;
+  if (context > most)
+    return make_error(Code::limit, "a context of " + std::to_string(context) + " tokens in each of " +
+                                       std::to_string(options.max_sequences) + " sequences exceeds the limit of " +
+                                       std::to_string(most));
   shape.max_tokens = std::max(std::min(options.chunk, context), options.max_sequences);
   shape.max_sequences = options.max_sequences;
   shape.max_rows = options.max_sequences;
@@ -48,6 +58,19 @@ Status check_memory(const Executable& exe, const LlmInfo& info, const StepShape&
                  device.memory_available};
   }
   return ok();
+}
+
+Status check_sampling(const SamplingOptions& s) {
+  const auto want = [](bool good, const char* what) {
+    return good ? ok() : Status(make_error(Code::invalid, std::string("sampling: ") + what));
+  };
+  TERN_OK(want(std::isfinite(s.temperature) && s.temperature >= 0, "temperature wants a finite number of at least 0"));
+  TERN_OK(want(s.top_k >= 0, "top_k wants 0 (all) or more"));
+  TERN_OK(want(s.top_p > 0 && s.top_p <= 1, "top_p wants more than 0 and at most 1"));
+  TERN_OK(want(s.min_p >= 0 && s.min_p <= 1, "min_p wants 0 .. 1"));
+  TERN_OK(want(std::isfinite(s.repeat_penalty) && s.repeat_penalty > 0, "repeat_penalty wants more than 0"));
+  TERN_OK(want(std::isfinite(s.frequency_penalty), "frequency_penalty wants a finite number"));
+  return want(std::isfinite(s.presence_penalty), "presence_penalty wants a finite number");
 }
 
 template <class T>
@@ -82,13 +105,15 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, const LlmOpti
   TERN_TRY(Session session, exe.open(params));
   std::map<std::string, IoId, std::less<>> ids;
   for (const IoInfo& io : exe.io()) ids[io.name] = io.id;
+  const uint32_t context = context_for(info, options);
   auto impl = std::make_unique<Impl>(Impl{options,
                                           std::move(info),
                                           shape,
+                                          context,
                                           std::move(tokenizer),
                                           exe,
                                           std::move(session),
-                                          llm::PagePool(shape.max_sequences, shape.pages_per_sequence, shape.page),
+                                          llm::PagePool(shape.max_sequences, context, shape.page),
                                           std::vector<uint32_t>(shape.max_sequences),
                                           std::move(ids),
                                           {}});
@@ -99,7 +124,7 @@ const LlmInfo& LanguageModel::info() const { return impl_->info; }
 const Tokenizer& LanguageModel::tokenizer() const { return impl_->tokenizer; }
 const Executable& LanguageModel::executable() const { return impl_->executable; }
 Session& LanguageModel::session() { return impl_->session; }
-uint32_t LanguageModel::context() const { return impl_->shape.pages_per_sequence * impl_->shape.page; }
+uint32_t LanguageModel::context() const { return impl_->context; }
 uint32_t LanguageModel::chunk() const { return impl_->shape.max_tokens; }
 uint32_t LanguageModel::length(uint32_t sequence) const {
   return sequence < impl_->lengths.size() ? impl_->lengths[sequence] : 0;
@@ -126,6 +151,33 @@ void LanguageModel::Impl::add_row(const SequenceStep& step, int32_t row) {
   in.seeds.insert(in.seeds.end(), {low(s.seed), low(s.seed >> 32), low(step.draw), low(step.draw >> 32)});
 }
 
+Status LanguageModel::Impl::check(std::span<const SequenceStep> steps) {
+  if (steps.empty()) return make_error(Code::invalid, "a step of no sequence");
+  if (steps.size() > shape.max_sequences)
+    return make_error(Code::invalid, "more sequences in a step than the model was opened for");
+  in.seen.assign(lengths.size(), false);
+  size_t tokens = 0;
+  for (const SequenceStep& step : steps) {
+    const std::string name = "sequence " + std::to_string(step.sequence);
+    if (step.sequence >= lengths.size())
+      return make_error(Code::invalid,
+                        "there is no " + name + "; the model was opened for " + std::to_string(lengths.size()));
+    if (in.seen[step.sequence]) return make_error(Code::invalid, name + " stands twice in a step");
+    in.seen[step.sequence] = true;
+    if (step.tokens.empty()) return make_error(Code::invalid, "a step without tokens for " + name);
+    for (const TokenId id : step.tokens) {
+      if (id < 0 || static_cast<uint32_t>(id) >= info.vocabulary)
+        return make_error(Code::invalid, "token id " + std::to_string(id) + " lies outside the vocabulary of " +
+                                             std::to_string(info.vocabulary));
+    }
+    tokens += step.tokens.size();
+    if (step.sample) TERN_OK(check_sampling(step.sampling));
+  }
+  if (tokens <= shape.max_tokens) return ok();
+  return make_error(Code::invalid, "a step of " + std::to_string(tokens) + " tokens exceeds the chunk of " +
+                                       std::to_string(shape.max_tokens));
+}
+
 Status LanguageModel::Impl::fill(std::span<const SequenceStep> steps) {
   for (auto* v : {&in.ids, &in.position, &in.slot, &in.row_start, &in.kv_length, &in.pages, &in.rows, &in.history})
     v->clear();
@@ -133,19 +185,11 @@ Status LanguageModel::Impl::fill(std::span<const SequenceStep> steps) {
   in.seeds.clear();
   in.row_start.push_back(0);
   for (const SequenceStep& step : steps) {
-    if (step.sequence >= lengths.size())
-      return make_error(Code::invalid, "there is no sequence " + std::to_string(step.sequence) +
-                                           "; the model was opened for " + std::to_string(lengths.size()));
-    if (step.tokens.empty()) return make_error(Code::invalid, "a step without tokens");
     const uint32_t before = lengths[step.sequence];
-    TERN_OK(pages.reserve(step.sequence, before + static_cast<uint32_t>(step.tokens.size())));
+    TERN_OK(pages.reserve(step.sequence, before + uint64_t{step.tokens.size()}));
     for (size_t i = 0; i < step.tokens.size(); ++i) {
-      const TokenId id = step.tokens[i];
-      if (id < 0 || static_cast<uint32_t>(id) >= info.vocabulary)
-        return make_error(Code::invalid, "token id " + std::to_string(id) + " lies outside the vocabulary of " +
-                                             std::to_string(info.vocabulary));
       const auto position = before + static_cast<uint32_t>(i);
-      in.ids.push_back(id);
+      in.ids.push_back(step.tokens[i]);
       in.position.push_back(static_cast<int32_t>(position));
       in.slot.push_back(pages.slot(step.sequence, position));
     }
@@ -155,16 +199,12 @@ Status LanguageModel::Impl::fill(std::span<const SequenceStep> steps) {
     for (uint32_t p = 0; p < shape.pages_per_sequence; ++p) in.pages.push_back(p < held.size() ? held[p] : 0);
     if (step.sample) add_row(step, static_cast<int32_t>(in.ids.size()) - 1);
   }
-  if (in.ids.size() > shape.max_tokens)
-    return make_error(Code::invalid, "a step of " + std::to_string(in.ids.size()) + " tokens exceeds the chunk of " +
-                                         std::to_string(shape.max_tokens));
-  if (steps.size() > shape.max_sequences)
-    return make_error(Code::invalid, "more sequences in a step than the model was opened for");
   return ok();
 }
 
 Result<std::vector<StepResult>> LanguageModel::Impl::run(std::span<const SequenceStep> steps, bool want_logits,
                                                          const CancelToken* cancel) {
+  TERN_OK(check(steps));
   TERN_OK(fill(steps));
   const auto tokens = static_cast<int64_t>(in.ids.size()), sequences = static_cast<int64_t>(steps.size()),
              rows = static_cast<int64_t>(in.rows.size());
@@ -204,8 +244,8 @@ Result<std::vector<StepResult>> LanguageModel::Impl::run(std::span<const Sequenc
       }
       ++row;
     }
-    lengths[steps[s].sequence] += static_cast<uint32_t>(steps[s].tokens.size());
   }
+  for (const SequenceStep& step : steps) lengths[step.sequence] += static_cast<uint32_t>(step.tokens.size());
   return out;
 }
 

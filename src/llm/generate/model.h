@@ -12,6 +12,7 @@ struct LanguageModel::Impl {
   LlmOptions options;
   LlmInfo info;
   StepShape shape;
+  uint32_t context;  // tokens a sequence may hold; the last page may have room for more
   Tokenizer tokenizer;
   Executable executable;
   Session session;
@@ -24,10 +25,14 @@ struct LanguageModel::Impl {
     std::vector<int32_t> ids, position, slot, row_start, kv_length, pages, rows, history;
     std::vector<float> settings;
     std::vector<uint32_t> seeds;
+    std::vector<bool> seen;  // sequences of the step
   } in;
 
+  Status check(std::span<const SequenceStep> steps);
   Status fill(std::span<const SequenceStep> steps);
   void add_row(const SequenceStep& step, int32_t row);
+  // Feeds a whole prompt in chunks; what its last token gives.
+  Result<StepResult> prefill(uint32_t sequence, std::span<const TokenId> prompt, const GenerateOptions& options);
   Result<std::vector<StepResult>> run(std::span<const SequenceStep> steps, bool want_logits, const CancelToken* cancel);
 };
 

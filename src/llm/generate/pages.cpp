@@ -4,23 +4,22 @@
 
 namespace tern::llm {
 
-PagePool::PagePool(uint32_t sequences, uint32_t pages_per_sequence, uint32_t page)
-    : per_sequence_(pages_per_sequence), page_(page), held_(sequences) {
-  for (uint32_t i = sequences * pages_per_sequence; i-- > 0;) free_.push_back(static_cast<int32_t>(i));
+PagePool::PagePool(uint32_t sequences, uint32_t context, uint32_t page)
+    : context_(context), page_(page), held_(sequences) {
+  for (uint32_t i = sequences * ((context + page - 1) / page); i-- > 0;) free_.push_back(static_cast<int32_t>(i));
 }
 
-Status PagePool::reserve(uint32_t sequence, uint32_t tokens) {
+Status PagePool::reserve(uint32_t sequence, uint64_t tokens) {
   std::vector<int32_t>& held = held_[sequence];
-  const uint32_t want = (tokens + page_ - 1) / page_;
-  if (want > per_sequence_) {
+  if (tokens > context_) {
     return Error{Code::limit,
                  "a sequence of " + std::to_string(tokens) + " tokens exceeds the context of " +
-                     std::to_string(per_sequence_ * page_) + "; open the model with a larger context (--ctx)",
+                     std::to_string(context_) + "; open the model with a larger context (--ctx)",
                  {},
                  tokens,
-                 per_sequence_ * page_};
+                 context_};
   }
-  while (held.size() < want) {
+  while (held.size() * page_ < tokens) {
     held.push_back(free_.back());
     free_.pop_back();
   }

@@ -10,17 +10,18 @@ namespace tern::llm {
 
 class PagePool {
  public:
-  PagePool(uint32_t sequences, uint32_t pages_per_sequence, uint32_t page);
+  // Whole pages for each sequence, and no token more than `context` in any.
+  PagePool(uint32_t sequences, uint32_t context, uint32_t page);
 
   // Makes room for `tokens` in all; refuses with the number that fits.
-  Status reserve(uint32_t sequence, uint32_t tokens);
+  Status reserve(uint32_t sequence, uint64_t tokens);
   // Gives back what lies behind the first `tokens`.
   void truncate(uint32_t sequence, uint32_t tokens);
   int32_t slot(uint32_t sequence, uint32_t position) const;
   const std::vector<int32_t>& pages(uint32_t sequence) const { return held_[sequence]; }
 
  private:
-  uint32_t per_sequence_, page_;
+  uint32_t context_, page_;
   std::vector<std::vector<int32_t>> held_;
   std::vector<int32_t> free_;
 };
