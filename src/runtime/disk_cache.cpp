@@ -16,10 +16,11 @@ struct Header {
   char magic[8];
   uint64_t bytes, hash_hi, hash_lo;
 };
-constexpr char kMagic[8] = {'t', 'e', 'r', 'n', 'c', 'a', 'c', '1'};
+constexpr char kMagic[8] = {'t', 'e', 'r', 'n', 'c', 'a', 'c', '2'};
 
-Header header_of(std::span<const std::byte> data) {
-  const Hash h = Hasher().bytes(data).done();
+// The key is hashed too: an entry under another's name is damage as well.
+Header header_of(const Hash& key, std::span<const std::byte> data) {
+  const Hash h = Hasher().text(key.hex()).bytes(data).done();
   Header header{{}, data.size(), h.hi, h.lo};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   return header;
@@ -54,7 +55,7 @@ std::optional<std::vector<std::byte>> DiskCache::find(const Hash& key) const {
       !ignored && size == sizeof header + header.bytes) {
     std::vector<std::byte> data(header.bytes);
     if (data.empty() || std::fread(data.data(), data.size(), 1, file.get()) == 1) {
-      const Header want = header_of(data);
+      const Header want = header_of(key, data);
       if (want.hash_hi == header.hash_hi && want.hash_lo == header.hash_lo) return data;
     }
   }
@@ -73,7 +74,7 @@ void DiskCache::store(const Hash& key, std::span<const std::byte> data) const {
   {
     const File file(std::fopen(temporary.c_str(), "wb"));
     if (!file) return;
-    const Header header = header_of(data);
+    const Header header = header_of(key, data);
     written = std::fwrite(&header, sizeof header, 1, file.get()) == 1 &&
               (data.empty() || std::fwrite(data.data(), data.size(), 1, file.get()) == 1) &&
               std::fflush(file.get()) == 0;

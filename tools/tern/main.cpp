@@ -1,6 +1,11 @@
 // The program: picks the verb, turns mistakes of use into exit code 1 and one line.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
+#include <iostream>
 
 #include "tools/tern/common/report.h"
 #include "tools/tern/common/verb.h"
@@ -24,7 +29,25 @@ constexpr Verb kVerbs[] = {
 #undef TERN_VERB
 };
 
+// A stream that was closed would give its number to the next file that is opened, and what is written for people would
+// go there. Opened the wrong way round, it fails as a closed one does.
+void keep_standard_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its writer, as a full disk is
+}
+
+// Buffered output that failed on the way shows in ferror only.
+int written(int code) {
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return code;
+  complain("the output could not be written");
+  return code == kFine ? static_cast<int>(kNoResource) : code;
+}
+
 int main_of(int argc, char** argv) {
+  keep_standard_streams();
   CLI::App app("tern compiles a model once and runs it on any device.", "tern");
   app.set_version_flag("--version", "tern " TERN_VERSION);
   app.require_subcommand(1);
@@ -39,16 +62,11 @@ int main_of(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {  // --help, --version
-    return app.exit(done);
+    return written(app.exit(done));
   } catch (const CLI::Error& error) {
     return wrong_use(std::string(error.what()) + "; `tern --help` and `tern VERB --help` tell more");
   }
-  const int code = action();
-  if (std::fflush(stdout) != 0) {
-    complain("the output could not be written");
-    return code == kFine ? static_cast<int>(kNoResource) : code;
-  }
-  return code;
+  return written(action());
 }
 
 }  // namespace

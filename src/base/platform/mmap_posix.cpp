@@ -34,7 +34,7 @@ Result<std::unique_ptr<MappedFile>> MappedFile::open(const std::string& path) {
   }
   if (!S_ISREG(info.st_mode)) {
     ::close(fd);
-    return make_error(Code::invalid, path + " is not a regular file");
+    return make_error(Code::io, path + " is not a regular file");
   }
   const auto size64 = static_cast<uint64_t>(info.st_size);
   if (size64 > std::numeric_limits<size_t>::max() / 2) {

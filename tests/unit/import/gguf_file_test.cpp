@@ -203,9 +203,9 @@ TEST(GgufFile, LimitsAreNamed) {
 TEST(GgufFile, FilesThatAreNone) {
   TempFolder folder;
   EXPECT_EQ(open_model_file(folder.file("absent.gguf")).error().code, Code::not_found);
-  EXPECT_EQ(open_model_file(folder.file("")).error().code, Code::invalid);  // a directory
+  EXPECT_EQ(open_model_file(folder.file("")).error().code, Code::io);  // a directory
   ASSERT_EQ(::mkfifo(folder.file("fifo").c_str(), 0600), 0);
-  EXPECT_EQ(open_model_file(folder.file("fifo")).error().code, Code::invalid);
+  EXPECT_EQ(open_model_file(folder.file("fifo")).error().code, Code::io);
 }
 
 TEST(GgufFile, AFileThatShrinksIsAnError) {

@@ -13,10 +13,13 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("-t,--threads", flags.threads, "Threads; 0: the physical cores this process may use")
       ->capture_default_str()
       ->check(CLI::Range(0, 4096));
+  app.add_flag("--precise", flags.precise, "Float activations and f32 KV: slower, closer to exact arithmetic");
+}
+
+void add_context_flag(CLI::App& app, ModelFlags& flags) {
   app.add_option("--ctx", flags.context,
                  "Tokens that prompt and answer may have together; by default the model's own, at most 4096")
       ->check(CLI::Range(1u, 1u << 30));
-  app.add_flag("--precise", flags.precise, "Float activations and f32 KV: slower, closer to exact arithmetic");
 }
 
 Status check_device(const std::string& spec) {

@@ -15,6 +15,7 @@ struct ModelFlags {
   bool precise = false;
 };
 void add_model_flags(CLI::App& app, ModelFlags& flags);
+void add_context_flag(CLI::App& app, ModelFlags& flags);  // of verbs whose sequences may be of any length
 
 // Refuses a device that this machine lacks before anything else is done: Code::device_lost, so that it is told from a
 // missing file.

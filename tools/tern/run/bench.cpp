@@ -189,6 +189,7 @@ int bench(const BenchFlags& flags) {
 Action add_bench(CLI::App& app) {
   auto flags = std::make_shared<BenchFlags>();
   add_model_flags(app, flags->model);
+  add_context_flag(app, flags->model);
   app.add_option("-p,--prompt", flags->prompt, "Tokens of the prompt; 0: no prefill")
       ->capture_default_str()
       ->check(CLI::Range(0u, 1u << 24));

@@ -1,5 +1,6 @@
 // tern run: a prompt, and the model's answer as it comes.
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -48,14 +49,23 @@ void add_sampling(CLI::App& app, SamplingOptions& s) {
       ->capture_default_str();
   app.add_option("--presence-penalty", s.presence_penalty, "Subtracted once from tokens that came lately")
       ->capture_default_str();
-  app.add_option("--seed", s.seed, "Seed: the same seed gives the same text")->capture_default_str();
+  app.add_option("--seed", s.seed, "Seed: the same seed gives the same text")
+      ->capture_default_str()
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            uint64_t seed = 0;
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+            const bool good = error == std::errc{} && end == text.data() + text.size();
+            return good ? std::string() : "wants a whole number of 0 .. 18446744073709551615, not '" + text + "'";
+          },
+          "UINT64"));
 }
 
 Status check(const RunFlags& flags) {
   const auto refuse = [](const char* text) { return make_error(Code::invalid, text); };
   const SamplingOptions& s = flags.sampling;
   const PromptFlags& p = flags.prompt;
-  if (!std::isfinite(s.temperature) || s.temperature < 0) return refuse("--temp wants a number of at least 0");
+  if (!std::isfinite(s.temperature) || s.temperature < 0) return refuse("--temp wants a finite number of at least 0");
   if (s.top_k < 0) return refuse("--top-k wants 0 (all) or more");
   if (!(s.top_p > 0 && s.top_p <= 1)) return refuse("--top-p wants more than 0 and at most 1");
   if (!(s.min_p >= 0 && s.min_p <= 1)) return refuse("--min-p wants 0 .. 1");
@@ -128,22 +138,24 @@ Result<Answer> answer(LanguageModel& model, const RunFlags& flags, const std::ve
   options.top_logits = flags.top_logits;
   options.force = flags.force_ids;
   options.cancel = &cancel;
-  const bool stream = !flags.json, safe = stdout_is_terminal();
+  const bool stream = !flags.json;
+  size_t shown = 0;  // bytes of the text
+  const auto show = [&](std::string_view piece) {
+    shown += piece.size();
+    const std::string text = stdout_is_terminal() ? terminal_safe(piece) : std::string(piece);
+    return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  };
   auto result = model.generate(prompt, options, [&](const GeneratedToken& token) {
     if (a.first_token_s == 0) a.first_token_s = seconds_since_start();
     if (flags.top_logits > 0) a.top_logits.push_back(token.top_logits);
-    if (stream && !token.text.empty()) {
-      const std::string text = safe ? terminal_safe(token.text) : token.text;
-      std::fwrite(text.data(), 1, text.size(), stdout);
-      std::fflush(stdout);
-    }
-    return true;
+    return !stream || token.text.empty() || show(token.text);  // nobody reads on: the answer ends
   });
   std::signal(SIGINT, SIG_DFL);
   running = nullptr;
   if (result) {
     a.result = std::move(*result);
-  } else if (result.error().code == Code::cancelled) {  // while the prompt was read
+    if (stream) show(std::string_view(a.result.text).substr(shown));  // held back until the answer was cancelled
+  } else if (result.error().code == Code::cancelled) {                // while the prompt was read
     a.result.reason = StopReason::cancelled;
     a.result.prompt_tokens = static_cast<uint32_t>(prompt.size());
   } else {
@@ -191,6 +203,7 @@ int run(RunFlags& flags) {
 Action add_run(CLI::App& app) {
   auto flags = std::make_shared<RunFlags>();
   add_model_flags(app, flags->model);
+  add_context_flag(app, flags->model);
   app.add_option("-p,--prompt", flags->prompt.source.text, "Prompt: plain text, special tokens in it stay text");
   app.add_option("-f,--file", flags->prompt.source.file, "Read the prompt from this file; '-': from the pipe");
   app.add_option("--prompt-ids", flags->prompt.ids, "Prompt as token ids (1,2,3), taken as they are");

@@ -131,6 +131,7 @@ int explain(const ExplainFlags& flags) {
 Action add_explain(CLI::App& app) {
   auto flags = std::make_shared<ExplainFlags>();
   add_model_flags(app, flags->model);
+  add_context_flag(app, flags->model);
   app.add_option("--range", flags->range, "Only this range of sizes (0: decode)");
   app.add_flag("--program", flags->program, "Also the program in full");
   app.add_flag("--json", flags->json, "One JSON object");
