@@ -31,7 +31,9 @@ struct Shape4 {
 
 Shape4 shape_of(const AttentionDesc& d, const Caps& caps, int64_t most_tokens) {
   Shape4 s;
-  s.lanes = std::min<uint32_t>(floor_power_of_two(std::min(caps.lanes, caps.max_lanes)), kKeys);
+  // Two registers a value where there are 32 of them: with one, few rows leave too few sums in flight.
+  const uint32_t vectors = caps.lanes >= 16 ? 2 : 1;
+  s.lanes = std::min<uint32_t>(floor_power_of_two(std::min(vectors * caps.lanes, caps.max_lanes)), kKeys);
   const uint32_t group = d.heads / d.kv_heads;
   for (uint32_t h = 1; h <= std::min(group, kRows); ++h) {
     if (group % h == 0) s.heads = h;
@@ -169,32 +171,52 @@ class Attention {
   void place(V s, V base, V keys) {
     const int page = static_cast<int>(d_.page);
     const V per_sequence = l_.size(operand(Role::pages).type.shape[1]), slots = l_.size(operand(Role::k).type.shape[0]);
-    for (int sub = 0; sub < static_cast<int>(kKeys); sub += L_) {
-      const V key = base + sub + kir::lane();
+    kir::For(0, kKeys / s_.lanes, [&](V sub) {
+      const V at = sub * L_ + kir::lane(), key = base + at;
       const V inside = key < keys && key / page < per_sequence;
       const V entry = as_i32(pages_[s * per_sequence + kir::select(inside, key / page, zero())]);
       const V slot = page == 1 ? kir::bitcast(kir::u32, entry) : kir::bitcast(kir::u32, entry) * page + key % page;
       const V good = inside && 0 <= entry && slot < slots;
-      rows_.store(kir::lane() + sub, kir::select(good, slot, zero()) * static_cast<int>(d_.kv_heads) + kv_head_);
-      seen_.store(kir::lane() + sub, kir::cast(kir::u32, good));
+      rows_.store(at, kir::select(good, slot, zero()) * static_cast<int>(d_.kv_heads) + kv_head_);
+      seen_.store(at, kir::cast(kir::u32, good));
+    });
+  }
+
+  // Components of keys as one load brings them: four words where a head is whole loads, else one component.
+  int step() const {
+    const int most = k_.type() == kir::f32 ? 4 : 8;
+    return static_cast<int>(d_.head_size) % most == 0 ? most : 1;
+  }
+  std::vector<V> components(V at) {
+    if (step() == 1) return {convert(k_[at], kir::f32)};
+    const kir::Parts words = (step() == 4 ? k_.as(kir::f32, 4) : k_.as(kir::u32, 4)).load(at);
+    std::vector<V> out;
+    for (int i = 0; i < 4; ++i) {
+      if (step() == 4) {
+        out.push_back(words[i]);
+        continue;
+      }
+      for (const V& bits : {words[i], words[i] >> 16})
+        out.push_back(operand(Role::k).type.dtype == DType::bf16 ? kir::bf16_to_f32(bits) : kir::half_to_f32(bits));
     }
+    return out;
   }
 
   // Lanes are keys: sums over the components, for all rows at once.
   void scores(V here) {
-    const int size = static_cast<int>(d_.head_size), step = d_.head_size % 2 == 0 ? 2 : 1;
+    const int size = static_cast<int>(d_.head_size), step = this->step();
     kir::For(0, (here + (L_ - 1)) / L_, [&](V sub) {
       const V key = sub * L_ + kir::lane();
       const V row = rows_[key];
       std::vector<Var> sum;
       for (uint32_t r = 0; r < s_.rows(); ++r) sum.push_back(kir::var(0.f));
-      const kir::Buffer pairs = step == 2 ? k_.as(k_.type(), 2) : k_;
       kir::For(0, static_cast<uint32_t>(size / step), [&](V c) {
-        const kir::Parts k = pairs.load(row * (size / step) + c);
-        for (int i = 0; i < step; ++i) {
-          const V value = convert(k[i], kir::f32);
-          for (uint32_t r = 0; r < s_.rows(); ++r)
-            sum[r].set(kir::fma(value, queries_[c * step + (static_cast<int>(r) * size + i)], sum[r].get()));
+        const std::vector<V> k = components(row * (size / step) + c);
+        for (uint32_t r = 0; r < s_.rows(); ++r) {
+          V mine = sum[r].get();
+          for (int i = 0; i < step; ++i)
+            mine = kir::fma(k[static_cast<size_t>(i)], queries_[c * step + (static_cast<int>(r) * size + i)], mine);
+          sum[r].set(mine);
         }
       });
       for (uint32_t r = 0; r < s_.rows(); ++r) weights_.store(key + static_cast<int>(r * kKeys), sum[r].get());
@@ -336,7 +358,7 @@ OrRefuse<std::vector<Bid>> bid_attention(const Problem& problem, const Asked& as
     return refuse("a row takes " + std::to_string(memory) + " bytes of workgroup memory");
   Bid bid;
   bid.layouts = std::move(layouts);
-  bid.numerics = numerics_tag("attention 2", {static_cast<int64_t>(s.lanes), d.head_size}, asked.caps);
+  bid.numerics = numerics_tag("attention 3", {static_cast<int64_t>(s.lanes), d.head_size}, asked.caps);
   for (size_t i = 0; i < bid.layouts.size(); ++i)
     bid.bytes += bytes_of(problem.operands[i], bid.layouts[i], problem, asked);
   const auto& k = problem.operands[static_cast<size_t>(find_role(problem, Role::k))];
