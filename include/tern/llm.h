@@ -29,7 +29,7 @@ struct LlmOptions {
   uint32_t context = 0;        // tokens a sequence may hold, exactly; 0: the model's own, at most 4096
   uint32_t max_sequences = 1;  // that live at once
   uint32_t chunk = 512;        // tokens of one step at most; longer prompts take several
-  uint32_t history = 64;       // last tokens that penalties look at
+  uint32_t history = 64;       // last tokens that penalties look at, 0 .. 65536
   std::string cache_dir;       // as Options::cache_dir
   std::string plugin_path;
   Progress progress;  // while weights are packed

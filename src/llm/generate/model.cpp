@@ -23,6 +23,7 @@ Result<StepShape> shape_for(const LlmInfo& info, const LlmOptions& options) {
   if (options.max_sequences == 0 || options.max_sequences > 1024)
     return make_error(Code::invalid, "max_sequences wants 1 .. 1024");
   if (options.chunk == 0 || options.chunk > 65536) return make_error(Code::invalid, "chunk wants 1 .. 65536 tokens");
+  if (options.history > 65536) return make_error(Code::invalid, "history wants 0 .. 65536 tokens");
   // Slots of the KV state are counted in i32, over all sequences.
   const uint64_t most = (uint64_t{INT32_MAX} / options.max_sequences) / kPage * kPage;
   if (context > most)

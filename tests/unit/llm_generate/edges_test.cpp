@@ -164,6 +164,24 @@ TEST_F(EdgesTest, NothingToGenerateIsNothing) {
   for (const GenerateResult& r : *both) EXPECT_TRUE(r.ids.empty());
 }
 
+TEST_F(EdgesTest, OptionsBeyondReasonAreRefusedAtOnce) {
+  const auto code = [](auto&& change) {
+    LlmOptions o;
+    o.plugin_path = TERN_LLVM_PLUGIN_PATH;
+    change(o);
+    const auto model = LanguageModel::open(TERN_TEST_DATA "/gguf/model_ok_q4_0.gguf", o);
+    return model.ok() ? std::string("ok") : std::string(code_name(model.error().code));
+  };
+  EXPECT_EQ(code([](LlmOptions& o) { o.history = UINT32_MAX; }), "invalid");
+  EXPECT_EQ(code([](LlmOptions& o) { o.chunk = UINT32_MAX; }), "invalid");
+  EXPECT_EQ(code([](LlmOptions& o) { o.chunk = 0; }), "invalid");
+  EXPECT_EQ(code([](LlmOptions& o) { o.max_sequences = 0; }), "invalid");
+  EXPECT_EQ(code([](LlmOptions& o) { o.max_sequences = UINT32_MAX; }), "invalid");
+  EXPECT_EQ(code([](LlmOptions& o) { o.context = UINT32_MAX; }), "invalid");
+  EXPECT_EQ(code([](LlmOptions& o) { o.device = "abacus"; }), "not_found");
+  EXPECT_EQ(code([](LlmOptions& o) { o.device_options.threads = UINT32_MAX; }), "invalid");
+}
+
 TEST_F(EdgesTest, SlotsBeyond32BitsAreRefused) {
   LlmOptions o;
   o.max_sequences = 1024;
