@@ -273,6 +273,8 @@ int run(int argc, char** argv) {
   packed(t, "q4_1", 1, 576, 1536);
   for (const char* f : {"q4_1", "q4_0", "q8_0"}) packed(t, f, 512, 1536, 576);
   packed(t, "q4_1", 512, 1024, 1024);
+  packed(t, "q4_1", 512, 576, 1536);
+  packed(t, "q4_1", 512, 576, 576);
   packed(t, "q4_1", 4, 1536, 576);
   packed(t, "q4_1", 1, 8192, 2048, true);
   packed(t, "q4_1", 512, 1024, 1024, true);

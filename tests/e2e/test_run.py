@@ -195,6 +195,15 @@ class Bench(ProgramTest):
         self.assertAlmostEqual(figures["decode_roof_share"], share, delta=1e-6 * share)
         self.assertEqual(len(figures["decode_rounds"]), 2)
 
+    def test_profile(self):
+        told = self.ok_json("bench", path(SMALL), "-p", 16, "-n", 4, "-r", 1, "--profile")["profile"]
+        for part in ("prefill", "decode"):
+            seconds = [row["seconds"] for row in told[part]]
+            self.assertEqual(seconds, sorted(seconds, reverse=True))
+            self.assertEqual({True}, {row["seconds"] > 0 and row["steps"] > 0 for row in told[part]})
+            self.assertTrue(any(row["kernel"].startswith("mat") and row["flop"] > 0 for row in told[part]))
+        self.assertIn(b"decode, one token", self.ok("bench", path(SMALL), "-p", 16, "-n", 4, "-r", 1, "--profile"))
+
     def test_use(self):
         self.assertIsNone(self.ok_json("bench", path(SMALL), "-p", 0, "-n", 4, "-r", 1)["prefill_tokens_per_s"])
         self.refused(WRONG_USE, "bench", path(SMALL), "-p", 0, "-n", 0)

@@ -1,6 +1,5 @@
 #include "backends/cpu/device.h"
 
-#include <sys/mman.h>
 #include <sys/sysinfo.h>
 
 #include <condition_variable>
@@ -11,23 +10,21 @@
 #include <thread>
 
 #include "backends/cpu/commands.h"
+#include "backends/cpu/memory.h"
 #include "base/cpu.h"
 
 namespace tern::cpu {
 namespace {
 
-// Anonymous pages: zero at first, resident when touched, in huge pages where the system likes to.
 class HostBuffer final : public hal::Buffer {
  public:
-  HostBuffer(std::byte* data, uint64_t bytes, uint64_t mapped) : data_(data), bytes_(bytes), mapped_(mapped) {}
-  ~HostBuffer() override { munmap(data_, mapped_); }
-  uint64_t size() const override { return bytes_; }
-  hal::Native native() override { return {data_, "host"}; }
-  std::span<std::byte> host() override { return {data_, bytes_}; }
+  explicit HostBuffer(Block block) : block_(std::move(block)) {}
+  uint64_t size() const override { return block_.bytes(); }
+  hal::Native native() override { return {block_.data(), "host"}; }
+  std::span<std::byte> host() override { return {block_.data(), block_.bytes()}; }
 
  private:
-  std::byte* data_;
-  uint64_t bytes_, mapped_;
+  Block block_;
 };
 
 const std::byte* host_memory(const hal::Buffer& buffer) {
@@ -226,16 +223,13 @@ class CpuDevice final : public hal::Device {
   std::span<const StepFuser> fusers() const override { return {}; }
 
   Result<std::unique_ptr<hal::Buffer>> allocate(uint64_t bytes, hal::MemoryKind) override {
-    constexpr uint64_t kHuge = uint64_t{2} << 20;
-    if (bytes > (uint64_t{1} << 46))
-      return Error{Code::out_of_memory, "a buffer is larger than this machine can address", {}, bytes, 0};
-    const uint64_t page = bytes >= kHuge ? kHuge : 4096;
-    const uint64_t mapped = (std::max<uint64_t>(bytes, 1) + page - 1) / page * page;
-    void* data = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data == MAP_FAILED)
-      return Error{Code::out_of_memory, "the system gives no memory for a buffer", {}, bytes, memory().available};
-    if (mapped >= kHuge) madvise(data, mapped, MADV_HUGEPAGE);
-    return std::unique_ptr<hal::Buffer>(std::make_unique<HostBuffer>(static_cast<std::byte*>(data), bytes, mapped));
+    auto block = memory_.allocate(bytes);
+    if (!block) {
+      Error error = block.error();
+      error.have = memory().available;
+      return error;
+    }
+    return std::unique_ptr<hal::Buffer>(std::make_unique<HostBuffer>(std::move(*block)));
   }
   Result<std::shared_ptr<hal::Kernel>> load(const Program&, const KernelDef& def) override {
     if (def.kind != KernelDef::Kind::binary) {
@@ -259,6 +253,7 @@ class CpuDevice final : public hal::Device {
 
  private:
   Caps caps_;
+  Memory memory_;
   std::shared_ptr<Team> team_;
 };
 

@@ -26,7 +26,7 @@ struct Shape2 {
 
 Shape2 shape_for(const Caps& caps, int64_t most_rows, size_t weights) {
   const bool wide = caps.lanes >= 16;
-  if (most_rows <= 1) return {1, wide && weights == 1 ? 2 : 1};
+  if (most_rows <= 1) return {1, wide ? 2 : 1};
   if (caps.dot4 != Dot4::fast) return {2, 1};
   if (weights > 1) return {wide ? 3 : 2, 1};
   return {most_rows <= 2 ? 2 : most_rows <= 4 || !wide ? 4 : 6, 1};

@@ -12,6 +12,7 @@
 #include "tools/tern/common/json.h"
 #include "tools/tern/common/model_flags.h"
 #include "tools/tern/common/report.h"
+#include "tools/tern/run/profile.h"
 
 namespace tern::tool {
 namespace {
@@ -21,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 struct BenchFlags {
   ModelFlags model;
   uint32_t prompt = 512, decode = 128, repeats = 5;
-  bool json = false;
+  bool profile = false, json = false;
 };
 
 // Weights that one decode step reads, as the file stores them: all but the rows of an embedding table that is a table
@@ -95,6 +96,24 @@ Result<double> decode_once(LanguageModel& model, uint32_t tokens) {
     next = result[0].id;
   }
   return tokens / std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+struct Profiles {
+  std::vector<ProfileRow> prefill, decode;
+};
+
+// One step each, after everything was measured: timing every kernel slows a step down.
+Result<Profiles> profile(LanguageModel& model, const BenchFlags& flags) {
+  Profiles out;
+  const std::vector<TokenId> ids = some_ids(std::max(flags.prompt, 1u), model.info().vocabulary);
+  const std::span<const TokenId> all(ids);
+  if (flags.prompt > 0) {
+    TERN_TRY(out.prefill, profile_step(model, all.first(std::min<size_t>(ids.size(), model.chunk()))));
+  }
+  if (flags.decode > 0) {
+    TERN_TRY(out.decode, profile_step(model, all.first(1)));
+  }
+  return out;
 }
 
 struct Figures {
@@ -174,12 +193,23 @@ int bench(const BenchFlags& flags) {
   if (!figures) return fail(figures.error());
   const auto file = open_model_file(flags.model.path);
   if (!file) return fail(file.error());
+  Profiles profiles;
+  if (flags.profile) {
+    auto done = profile(*model, flags);
+    if (!done) return fail(done.error());
+    profiles = std::move(*done);
+  }
   figures->step_bytes =
       weight_bytes_per_token(**file) + kv_bytes_per_token(model->info(), flags.decode, flags.model.precise);
   if (flags.json) {
-    print_json(figures_json(*figures, flags));
+    Json json = figures_json(*figures, flags);
+    if (flags.profile)
+      json["profile"] = {{"prefill", profile_json(profiles.prefill)}, {"decode", profile_json(profiles.decode)}};
+    print_json(json);
   } else {
     print_figures(*figures, flags);
+    if (!profiles.prefill.empty()) print_profile("prefill, one chunk", profiles.prefill);
+    if (!profiles.decode.empty()) print_profile("decode, one token", profiles.decode);
   }
   return kFine;
 }
@@ -199,6 +229,7 @@ Action add_bench(CLI::App& app) {
   app.add_option("-r,--repeats", flags->repeats, "Rounds; the medians are told")
       ->capture_default_str()
       ->check(CLI::Range(1u, 10000u));
+  app.add_flag("--profile", flags->profile, "Also where the time of one chunk and of one token goes, kernel by kernel");
   app.add_flag("--json", flags->json, "One JSON object");
   app.footer(
       "Prefill and decode both start from an empty sequence.\n\n"
