@@ -102,5 +102,7 @@ class Executable {
 };
 
 Result<Executable> compile(Graph graph, const Device& device, const Options& options = {});
+// What a session of the compiled graph will hold, without making its kernels or reading a weight.
+Result<MemoryNeed> memory_need(Graph graph, const Device& device, const Options& options = {});
 
 }  // namespace tern

@@ -32,10 +32,16 @@ struct DeviceOptions {
 // Every device of every backend of this build, with the reason where one is not there.
 std::vector<DeviceInfo> list_devices();
 
+struct DeviceMemory {
+  uint64_t total = 0, available = 0;  // bytes
+};
+
 // A handle; copies share the device. Thread-safe.
 class Device {
  public:
   explicit Device(std::shared_ptr<hal::Device> impl) : impl_(std::move(impl)) {}
+  // What this process could still take now, within its cgroup's limits where the device is the host.
+  DeviceMemory memory() const;
   hal::Device& impl() const { return *impl_; }
   const std::shared_ptr<hal::Device>& shared() const { return impl_; }
 

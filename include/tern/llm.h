@@ -43,6 +43,17 @@ struct LlmInfo {
   std::string chat_template;                  // empty: none
 };
 
+// What a model takes before a weight is read; LanguageModel::plan makes it.
+struct LlmPlan {
+  LlmInfo info;
+  uint32_t context = 0;          // tokens that it was planned for
+  MemoryNeed need;               // on the device
+  uint64_t host = 0;             // of the process beside it: the tokenizer
+  DeviceMemory memory;           // of the device at the time of planning
+  std::optional<Error> refusal;  // where it does not fit: Code::out_of_memory with the largest context that does
+  uint64_t total() const { return need.total() + host; }
+};
+
 // Settings out of their range (a temperature below 0, top_p of 0, a NaN) are Code::invalid.
 struct SamplingOptions {
   float temperature = 0.8f;  // 0: the most probable token
@@ -96,6 +107,10 @@ class LanguageModel {
  public:
   // Checks everything the file says before weights are packed; errors name key, tensor and offset.
   static Result<LanguageModel> open(const std::string& path, const LlmOptions& options = {});
+  // The same of a model that is open already, or made in memory; it need not outlive the call.
+  static Result<LanguageModel> open(const ModelFile& file, const LlmOptions& options = {});
+  // The memory that open() with these options will take. open() refuses what its plan refuses.
+  static Result<LlmPlan> plan(const ModelFile& file, const LlmOptions& options = {});
   // Everything open() checks, but no weights and no device.
   static Result<LlmInfo> inspect(const ModelFile& file);
   LanguageModel(LanguageModel&&) noexcept;

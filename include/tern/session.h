@@ -107,6 +107,7 @@ class Session {
   // Profiles the following runs step by step (slower); profile() is of the last run.
   void set_profiling(bool on);
   std::vector<StepProfile> profile() const;
+  // Bytes that this session's buffers hold; weights and constants are shared with other sessions of its parameters.
   MemoryNeed memory() const;
 
   struct Impl;

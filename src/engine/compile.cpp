@@ -126,11 +126,9 @@ Status load_constants(runtime::LoadedProgram& loaded) {
   return ok();
 }
 
-}  // namespace
-
-Result<Executable> compile(Graph input, const Device& device, const Options& options) {
+// Everything before kernels are made: ties, passes, lowering.
+Result<Program> lower_graph(Graph input, const Device& device, const Options& options, CompileTimings& timings) {
   const auto start = Clock::now();
-  CompileTimings timings;
   TERN_TRY(Graph graph, tie(std::move(input), options.ties));
   TERN_OK(graph.verify());
   const Caps& caps = device.impl().caps();
@@ -147,10 +145,27 @@ Result<Executable> compile(Graph input, const Device& device, const Options& opt
   LowerOptions lower_options;
   TERN_TRY(lower_options.ranges, bounds_of(*graph.dims, options.ranges));
   lower_options.policy = policy;
-  auto loaded = std::make_shared<runtime::LoadedProgram>();
-  TERN_TRY(loaded->program, lower(graph, kernel_candidates(), caps, lower_options));
+  auto program = lower(graph, kernel_candidates(), caps, lower_options);
   timings.lower_s = since(lower_start);
+  return program;
+}
 
+}  // namespace
+
+Result<MemoryNeed> memory_need(Graph graph, const Device& device, const Options& options) {
+  CompileTimings timings;
+  runtime::LoadedProgram loaded;
+  TERN_TRY(loaded.program, lower_graph(std::move(graph), device, options, timings));
+  loaded.device = device.shared();
+  return engine::memory_need(loaded);
+}
+
+Result<Executable> compile(Graph graph, const Device& device, const Options& options) {
+  const auto start = Clock::now();
+  CompileTimings timings;
+  auto loaded = std::make_shared<runtime::LoadedProgram>();
+  TERN_TRY(loaded->program, lower_graph(std::move(graph), device, options, timings));
+  const Caps& caps = device.impl().caps();
   const auto kernels_start = Clock::now();
   engine::EmitOptions emit;
   emit.cache_dir = options.cache_dir == "none" ? ""

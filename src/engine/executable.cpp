@@ -75,17 +75,21 @@ Explanation Executable::explain() const {
   return out;
 }
 
-MemoryNeed Executable::memory() const {
+Result<MemoryNeed> engine::memory_need(const runtime::LoadedProgram& loaded) {
   MemoryNeed need;
-  for (const BufferDef& def : impl_->loaded->program.buffers) {
+  for (const BufferDef& def : loaded.program.buffers) {
     if (def.origin == Origin::param) need.weights += static_cast<uint64_t>(def.bytes.constant().value_or(0));
   }
-  if (const auto sizes = runtime::instance_sizes(*impl_->loaded)) {
-    need.state = sizes->state;
-    need.scratch = sizes->scratch;
-    need.io = sizes->io;
-  }
+  TERN_TRY(const runtime::Sizes sizes, runtime::instance_sizes(loaded));
+  need.state = sizes.state;
+  need.scratch = sizes.scratch;
+  need.io = sizes.io;
   return need;
+}
+
+MemoryNeed Executable::memory() const {
+  const auto need = engine::memory_need(*impl_->loaded);
+  return need ? *need : MemoryNeed{};
 }
 
 std::string Executable::program_text() const { return tern::program_text(impl_->loaded->program); }

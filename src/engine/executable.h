@@ -13,4 +13,9 @@ struct Executable::Impl {
   CompileTimings timings;
 };
 
+namespace engine {
+// What a session of the program will hold, by the program alone.
+Result<MemoryNeed> memory_need(const runtime::LoadedProgram& loaded);
+}  // namespace engine
+
 }  // namespace tern

@@ -74,4 +74,9 @@ Result<Device> open_device(std::string_view spec, const DeviceOptions& options) 
   return make_error(Code::not_found, "there is no device '" + std::string(spec) + "' in this build; it has: " + known);
 }
 
+DeviceMemory Device::memory() const {
+  const hal::MemoryInfo info = impl_->memory();
+  return {info.total, info.available};
+}
+
 }  // namespace tern

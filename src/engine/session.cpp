@@ -425,9 +425,8 @@ std::vector<StepProfile> Session::profile() const {
 }
 
 MemoryNeed Session::memory() const {
-  MemoryNeed need = Executable(impl_->exe).memory();
-  need.weights = Params(impl_->params).bytes();
-  return need;
+  const runtime::Sizes held = impl_->instance->held();
+  return {Params(impl_->params).bytes(), held.state, held.scratch, held.io};
 }
 
 Result<Session> Executable::open(const Params& params) const {

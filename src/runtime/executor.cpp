@@ -173,6 +173,17 @@ uint64_t Instance::bytes(BufferId id) const {
   return b ? static_cast<uint64_t>(*b) : 0;
 }
 
+Sizes Instance::held() const {
+  Sizes sizes;
+  sizes.scratch = arena_->size();
+  for (BufferId id = 0; id < buffers_.size(); ++id) {
+    const Origin origin = program().buffers[id].origin;
+    if (origin == Origin::state) sizes.state += buffers_[id]->size();
+    if (origin == Origin::io) sizes.io += buffers_[id]->size();
+  }
+  return sizes;
+}
+
 Result<hal::Ticket> Instance::submit(const hal::SubmitOptions& options) {
   const uint32_t list = bound_list();
   return queue_->submit(*commands_[list], {slots_[list], block_}, {}, options);

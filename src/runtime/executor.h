@@ -46,6 +46,7 @@ class Instance {
   hal::Queue& queue() { return *queue_; }
   hal::Buffer& buffer(BufferId id) { return *buffers_[id]; }
   uint64_t bytes(BufferId id) const;  // at the bound sizes
+  Sizes held() const;                 // of the buffers that are there
   Result<int64_t> value(Dim dim) const { return program().dims->eval(dim, symbols_); }
   const Program& program() const { return loaded_->program; }
   const std::shared_ptr<const LoadedProgram>& loaded() const { return loaded_; }

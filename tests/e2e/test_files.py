@@ -5,7 +5,7 @@ import pty
 import subprocess
 import unittest
 
-from program import BAD_INPUT, CASES, FINE, LATER, MANIFEST, PROGRAM, SANITIZED, SMALL, WRONG_USE, ProgramTest, call, mentions, path
+from program import BAD_INPUT, CASES, FINE, LATER, MANIFEST, NO_RESOURCE, PROGRAM, SANITIZED, SMALL, WRONG_USE, ProgramTest, call, mentions, path
 
 
 class Validate(ProgramTest):
@@ -158,6 +158,32 @@ class Use(ProgramTest):
             os.close(slave)
         self.assertEqual(done.returncode, WRONG_USE)
         self.assertIn(b"--text", done.stderr)
+
+
+class Plan(ProgramTest):
+    def test_parts_and_sum(self):
+        plan = self.ok_json("plan", path(SMALL))
+        parts = [plan[key] for key in ("weights_bytes", "state_bytes", "scratch_bytes", "io_bytes", "host_bytes")]
+        for key in ("weights_bytes", "state_bytes", "scratch_bytes"):
+            self.assertGreater(plan[key], 0, key)
+        self.assertEqual(plan["total_bytes"], sum(parts))
+        self.assertTrue(plan["fits"])
+        self.assertLess(plan["total_bytes"], plan["available_bytes"])
+        told = self.ok_json("explain", path(SMALL))["memory"]
+        self.assertEqual([plan["weights_bytes"], plan["state_bytes"], plan["scratch_bytes"]], [told["weights"], told["state"], told["scratch"]])
+
+    def test_state_is_proportional_to_the_context(self):
+        one, four = (self.ok_json("plan", path(SMALL), "--ctx", n) for n in (32, 128))
+        self.assertEqual(4 * one["state_bytes"], four["state_bytes"])
+        self.assertEqual(one["weights_bytes"], four["weights_bytes"])
+        wide = self.ok_json("plan", path(SMALL), "--ctx", 32, "--precise")
+        self.assertEqual(wide["state_bytes"], 2 * one["state_bytes"])  # f32 instead of f16
+
+    def test_use(self):
+        self.assertIn(b"weights", self.ok("plan", path(SMALL), "--device", "mean"))
+        self.refused(WRONG_USE, "plan", path(SMALL), "--ctx", 1000000, says="exceeds the model's")
+        self.refused(BAD_INPUT, "plan", path("model_block_count_3.gguf"))
+        self.refused(NO_RESOURCE, "plan", path(SMALL), "--device", "abacus")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,15 @@
 #include "backends/cpu/device.h"
 
-#include <sys/sysinfo.h>
-
 #include <condition_variable>
 #include <cstring>
 #include <deque>
-#include <fstream>
 #include <mutex>
 #include <thread>
 
 #include "backends/cpu/commands.h"
 #include "backends/cpu/memory.h"
 #include "base/cpu.h"
+#include "base/measure/memory.h"
 
 namespace tern::cpu {
 namespace {
@@ -206,18 +204,8 @@ class CpuDevice final : public hal::Device {
 
   const Caps& caps() const override { return caps_; }
   hal::MemoryInfo memory() const override {
-    hal::MemoryInfo info;
-    struct sysinfo s{};
-    if (sysinfo(&s) == 0) info.total = uint64_t{s.totalram} * s.mem_unit;
-    info.available = info.total;
-    std::ifstream in("/proc/meminfo");
-    std::string key;
-    uint64_t kib = 0;
-    std::string unit;
-    while (in >> key >> kib && std::getline(in, unit)) {
-      if (key == "MemAvailable:") info.available = kib * 1024;
-    }
-    return info;
+    const SystemMemory memory = system_memory();
+    return {memory.total, memory.available};
   }
   std::span<const Candidate> native() const override { return {}; }
   std::span<const StepFuser> fusers() const override { return {}; }

@@ -3,63 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "llm/generate/plan.h"
+
 namespace tern {
 namespace {
-
-constexpr uint32_t kPage = 32;
-constexpr uint32_t kDefaultContext = 4096;
-
-uint32_t context_for(const LlmInfo& info, const LlmOptions& options) {
-  return options.context != 0 ? options.context : std::min(info.context, kDefaultContext);
-}
-
-Result<StepShape> shape_for(const LlmInfo& info, const LlmOptions& options) {
-  StepShape shape;
-  const uint32_t context = context_for(info, options);
-  if (context > info.context) {
-    return make_error(Code::invalid, "a context of " + std::to_string(context) + " tokens exceeds the model's " +
-                                         std::to_string(info.context));
-  }
-  if (options.max_sequences == 0 || options.max_sequences > 1024)
-    return make_error(Code::invalid, "max_sequences wants 1 .. 1024");
-  if (options.chunk == 0 || options.chunk > 65536) return make_error(Code::invalid, "chunk wants 1 .. 65536 tokens");
-  if (options.history > 65536) return make_error(Code::invalid, "history wants 0 .. 65536 tokens");
-  // Slots of the KV state are counted in i32, over all sequences.
-  const uint64_t most = (uint64_t{INT32_MAX} / options.max_sequences) / kPage * kPage;
-  if (context > most)
-    return make_error(Code::limit, "a context of " + std::to_string(context) + " tokens in each of " +
-                                       std::to_string(options.max_sequences) + " sequences exceeds the limit of " +
-                                       std::to_string(most));
-  shape.max_tokens = std::max(std::min(options.chunk, context), options.max_sequences);
-  shape.max_sequences = options.max_sequences;
-  shape.max_rows = options.max_sequences;
-  shape.page = kPage;
-  shape.pages_per_sequence = (context + kPage - 1) / kPage;
-  shape.history = std::max(1u, options.history);
-  shape.kv = options.precise ? DType::f32 : DType::f16;
-  return shape;
-}
-
-// Before anything is packed: what it takes, what there is, and the context that would fit.
-Status check_memory(const Executable& exe, const LlmInfo& info, const StepShape& shape) {
-  const MemoryNeed need = exe.memory();
-  for (const DeviceInfo& device : list_devices()) {
-    if (device.spec != "cpu" || !device.available || need.total() <= device.memory_available) continue;
-    const uint64_t per_token = need.state / std::max<uint64_t>(1, uint64_t{shape.pages_per_sequence} * shape.page);
-    const uint64_t fixed = need.weights + need.scratch + need.io;
-    const uint64_t fits =
-        device.memory_available > fixed && per_token > 0 ? (device.memory_available - fixed) / per_token : 0;
-    return Error{Code::out_of_memory,
-                 "'" + info.name + "' needs " + std::to_string(need.total()) + " bytes and " +
-                     std::to_string(device.memory_available) + " are available; " +
-                     (fits > 0 ? "a context of " + std::to_string(fits) + " tokens would fit (--ctx)"
-                               : "even its weights do not fit"),
-                 {},
-                 need.total(),
-                 device.memory_available};
-  }
-  return ok();
-}
 
 Status check_sampling(const SamplingOptions& s) {
   const auto want = [](bool good, const char* what) {
@@ -88,25 +35,24 @@ LanguageModel::~LanguageModel() = default;
 
 Result<LanguageModel> LanguageModel::open(const std::string& path, const LlmOptions& options) {
   TERN_TRY(const std::unique_ptr<ModelFile> file, open_model_file(path));
-  TERN_TRY(LlmInfo info, inspect(*file));
-  TERN_TRY(TokenizerData data, tokenizer_data(file->metadata()));
+  return open(*file, options);
+}
+
+Result<LanguageModel> LanguageModel::open(const ModelFile& file, const LlmOptions& options) {
+  TERN_TRY(LlmInfo info, inspect(file));
+  TERN_TRY(TokenizerData data, tokenizer_data(file.metadata()));
   TERN_TRY(Tokenizer tokenizer, Tokenizer::create(std::move(data)));
-  TERN_TRY(const StepShape shape, shape_for(info, options));
-  TERN_TRY(Graph graph, build_step_graph(*file, shape));
+  TERN_TRY(const StepShape shape, llm::shape_for(info, options));
+  TERN_TRY(Graph graph, build_step_graph(file, shape));
   TERN_TRY(const Device device, open_device(options.device, options.device_options));
-  Options compile_options;
-  compile_options.ranges = step_ranges(shape);
-  compile_options.precise = options.precise;
-  compile_options.cache_dir = options.cache_dir;
-  compile_options.plugin_path = options.plugin_path;
-  TERN_TRY(Executable exe, compile(std::move(graph), device, compile_options));
-  TERN_OK(check_memory(exe, info, shape));
+  TERN_TRY(Executable exe, compile(std::move(graph), device, llm::compile_options(shape, options)));
+  TERN_OK(llm::check_fits(file, info, options, device, exe.memory(), device.memory()));
   Params params = exe.params();
-  TERN_OK(params.load(*file, options.progress));
+  TERN_OK(params.load(file, options.progress));
   TERN_TRY(Session session, exe.open(params));
   std::map<std::string, IoId, std::less<>> ids;
   for (const IoInfo& io : exe.io()) ids[io.name] = io.id;
-  const uint32_t context = context_for(info, options);
+  const uint32_t context = llm::context_for(info, options);
   auto impl = std::make_unique<Impl>(Impl{options,
                                           std::move(info),
                                           shape,

@@ -22,6 +22,15 @@ void add_context_flag(CLI::App& app, ModelFlags& flags) {
       ->check(CLI::Range(1u, 1u << 30));
 }
 
+LlmOptions llm_options(const ModelFlags& flags, uint32_t least_context) {
+  LlmOptions options;
+  options.device = flags.device;
+  options.device_options.threads = flags.threads;
+  options.precise = flags.precise;
+  options.context = flags.context != 0 ? flags.context : least_context;
+  return options;
+}
+
 Status check_device(const std::string& spec) {
   std::string known;
   for (const DeviceInfo& device : list_devices()) {
@@ -55,11 +64,7 @@ bool file_is_good(const std::string& path) {
 Result<LanguageModel> open_model(const ModelFlags& flags, uint32_t least_context) {
   TERN_OK(check_device(flags.device));
   ProgressLine progress("loading");
-  LlmOptions options;
-  options.device = flags.device;
-  options.device_options.threads = flags.threads;
-  options.precise = flags.precise;
-  options.context = flags.context != 0 ? flags.context : least_context;
+  LlmOptions options = llm_options(flags, least_context);
   options.progress = [&progress](uint64_t done, uint64_t total) { progress.update(done, total); };
   auto model = LanguageModel::open(flags.path, options);
   // Something missing that is not the model file (the code generator, a driver) is a lack of this machine, not of the

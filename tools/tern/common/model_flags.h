@@ -17,11 +17,14 @@ struct ModelFlags {
 void add_model_flags(CLI::App& app, ModelFlags& flags);
 void add_context_flag(CLI::App& app, ModelFlags& flags);  // of verbs whose sequences may be of any length
 
+// `least_context`: what the verb itself needs where --ctx is not given.
+LlmOptions llm_options(const ModelFlags& flags, uint32_t least_context = 0);
+
 // Refuses a device that this machine lacks before anything else is done: Code::device_lost, so that it is told from a
 // missing file.
 Status check_device(const std::string& spec);
 
-// Opens with a progress line. `least_context`: what the verb itself needs where --ctx is not given.
+// Opens with a progress line.
 Result<LanguageModel> open_model(const ModelFlags& flags, uint32_t least_context = 0);
 
 // The file and what is checked without its weights.

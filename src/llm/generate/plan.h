@@ -1,0 +1,20 @@
+// What a model will take before it is loaded: sizes of a step, memory, the context that fits.
+#pragma once
+
+#include "tern/llm.h"
+
+namespace tern::llm {
+
+// Tokens a sequence may hold.
+uint32_t context_for(const LlmInfo& info, const LlmOptions& options);
+// The sizes that options ask for, or the reason why the model cannot have them.
+Result<StepShape> shape_for(const LlmInfo& info, const LlmOptions& options);
+// How a step graph of that shape is compiled.
+Options compile_options(const StepShape& shape, const LlmOptions& options);
+
+// ok where `need` bytes are there; else Code::out_of_memory, naming what it takes, what there is, and the largest
+// context that fits.
+Status check_fits(const ModelFile& file, const LlmInfo& info, const LlmOptions& options, const Device& device,
+                  const MemoryNeed& need, const DeviceMemory& memory);
+
+}  // namespace tern::llm
