@@ -85,6 +85,8 @@ struct GenerateOptions {
   bool special_text = false;       // print control tokens
   uint32_t top_logits = 0;         // per step
   std::span<const TokenId> force;  // fed instead of what was chosen, one a step
+  // The prompt is all that the sequence shall hold: what it holds of it already is kept, only the rest is fed.
+  bool reuse = false;
   const CancelToken* cancel = nullptr;
 };
 struct GeneratedToken {
@@ -100,6 +102,7 @@ struct GenerateResult {
   StopReason reason = StopReason::length;
   double prefill_s = 0, decode_s = 0;
   uint32_t prompt_tokens = 0, decode_steps = 0;
+  uint32_t reused_tokens = 0;  // of the prompt, that were there already
 };
 
 // Weights, program and sequences of one opened model. Used by one thread at a time.
@@ -127,6 +130,8 @@ class LanguageModel {
   // Forgets a sequence (its pages are free again) or keeps its first `length` tokens.
   Status truncate(uint32_t sequence, uint32_t length);
   uint32_t length(uint32_t sequence) const;
+  // What a sequence holds; none for one that is not there.
+  std::span<const TokenId> tokens(uint32_t sequence) const;
   // One step over several sequences, each at most once; together at most chunk() tokens. Results in the order of the
   // steps. A step that is refused, cancelled or fails changes no sequence.
   Result<std::vector<StepResult>> step(std::span<const SequenceStep> steps, bool want_logits = false,

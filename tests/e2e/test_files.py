@@ -185,6 +185,17 @@ class Plan(ProgramTest):
         self.refused(BAD_INPUT, "plan", path("model_block_count_3.gguf"))
         self.refused(NO_RESOURCE, "plan", path(SMALL), "--device", "abacus")
 
+    def test_what_does_not_fit(self):
+        # 1.8 GB of weights, 30 GB of keys and values.
+        long = ["--shape", "llama-3.2-3b", "--format", "q4_0", "--precise", "--ctx", 131072]
+        done = call("plan", *long, "--json")
+        plan = json.loads(done.stdout)
+        if plan["fits"] or plan["available_bytes"] < 3 << 30:
+            self.skipTest("skipped: this machine's memory is not between the weights and the context")
+        self.assertEqual(done.returncode, NO_RESOURCE)
+        self.assertIn(plan["refusal"], done.stderr.decode())
+        self.assertRegex(plan["refusal"], r"needs \d+ bytes .*; a context of \d+ tokens fits \(--ctx\)")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -210,6 +210,32 @@ class Bench(ProgramTest):
         self.refused(BAD_INPUT, "bench", path("model_block_count_3.gguf"))
 
 
+    def test_shapes(self):
+        told = self.ok_json("bench", "--shape", "smollm2-135m", "--format", "q8_0", "--embedding-format", "q4_0", "-p", 4, "-n", 2, "-r", 1)
+        self.assertEqual((told["shape"], told["format"], told["embedding_format"]), ("smollm2-135m", "q8_0", "q4_0"))
+        # 106,168,320 weights in matrices at 34 bytes for 32, 28,311,552 in the table at 18 for 32, 61 norms of f32, and keys and values.
+        weights = 106168320 * 34 // 32 + 28311552 * 18 // 32 + 61 * 576 * 4
+        self.assertAlmostEqual(told["decode_bytes_per_token"], weights + 30 * 2 * 3 * 64 * 2 * 1.5, delta=1)
+        self.assertGreater(told["decode_tokens_per_s"], 0)
+        names = [shape["name"] for shape in self.ok_json("bench", "--shape", "list")["shapes"]]
+        self.assertIn("llama-3-8b", names)
+        self.assertIn("bonsai-8b", names)
+        self.assertIn(b"random weights", self.ok("bench", "--shape", "smollm2-135m", "-p", 2, "-n", 0, "-r", 1))
+
+    def test_shapes_refused(self):
+        self.refused(WRONG_USE, "bench", "--shape", "abacus-1b", says="llama-3-8b")
+        self.refused(WRONG_USE, "bench", "--shape", "smollm2-135m", "--format", "q9_9", says="q4_0")
+        self.refused(WRONG_USE, "bench", path(SMALL), "--shape", "smollm2-135m")
+        self.refused(WRONG_USE, "bench", path(SMALL), "--format", "q4_0", says="--shape")
+        self.refused(WRONG_USE, "bench", says="--shape")
+        huge = ["--shape", "llama-3-70b", "--format", "f32"]
+        told = json.loads(call("plan", *huge, "--json", "--ctx", 4).stdout)
+        if told["fits"]:
+            self.skipTest("skipped: this machine has the 282 GB that were to be refused")
+        error = self.refused(NO_RESOURCE, "bench", *huge, "-p", 4, "-n", 4)
+        self.assertRegex(error, r"needs \d+ bytes .* are available; not even a context")
+
+
 class Explain(ProgramTest):
     def test_steps(self):
         told = self.ok_json("explain", path(SMALL))

@@ -26,7 +26,7 @@ def limited(*args, limits=(), env=None, **more):
 
 
 class Files(ProgramTest):
-    VERBS = (["run", "-p", "a"], ["bench"], ["info"], ["tokenize", "--text", "a"], ["validate"], ["explain"], ["verify"])
+    VERBS = (["run", "-p", "a"], ["chat"], ["bench"], ["plan"], ["info"], ["tokenize", "--text", "a"], ["validate"], ["explain"], ["verify"])
 
     def test_what_is_no_file_is_bad_input(self):
         with tempfile.TemporaryDirectory() as folder:

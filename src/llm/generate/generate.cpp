@@ -107,9 +107,9 @@ std::string_view stop_reason_name(StopReason reason) {
   return "length";
 }
 
-Result<StepResult> LanguageModel::Impl::prefill(uint32_t sequence, std::span<const TokenId> prompt,
+Result<StepResult> LanguageModel::Impl::prefill(uint32_t sequence, std::span<const TokenId> prompt, size_t kept,
                                                 const GenerateOptions& options) {
-  TERN_OK(pages.reserve(sequence, lengths[sequence] + uint64_t{prompt.size()}));  // before a chunk of it is fed
+  TERN_OK(pages.reserve(sequence, lengths[sequence] + uint64_t{prompt.size() - kept}));  // before a chunk of it is fed
   SequenceStep step;
   step.sequence = sequence;
   step.sampling = options.sampling;
@@ -117,7 +117,7 @@ Result<StepResult> LanguageModel::Impl::prefill(uint32_t sequence, std::span<con
   StepResult last;
   // The logits of the prompt's last token are always looked at: a model whose numbers are not finite fails here, not in
   // its text.
-  for (size_t at = 0; at < prompt.size(); at += step.tokens.size()) {
+  for (size_t at = kept; at < prompt.size(); at += step.tokens.size()) {
     step.tokens = prompt.subspan(at, std::min<size_t>(prompt.size() - at, shape.max_tokens));
     step.sample = at + step.tokens.size() == prompt.size();
     TERN_TRY(std::vector<StepResult> r, run(std::span(&step, 1), step.sample, options.cancel));
@@ -140,7 +140,14 @@ Result<GenerateResult> LanguageModel::generate(std::span<const TokenId> prompt, 
   if (options.max_tokens == 0) return s.result;
   const bool logits = options.top_logits > 0;
   const auto start = Clock::now();
-  TERN_TRY(StepResult last, m.prefill(sequence, prompt, options));
+  if (options.reuse) {
+    // The last token is fed in any case: its logits choose the next one.
+    const auto same =
+        std::mismatch(prompt.begin(), prompt.end() - 1, m.tokens[sequence].begin(), m.tokens[sequence].end());
+    s.result.reused_tokens = static_cast<uint32_t>(same.first - prompt.begin());
+    TERN_OK(truncate(sequence, s.result.reused_tokens));
+  }
+  TERN_TRY(StepResult last, m.prefill(sequence, prompt, s.result.reused_tokens, options));
   s.result.prefill_s = since(start);
   const auto decode = Clock::now();
   for (;;) {
@@ -179,7 +186,7 @@ Result<std::vector<GenerateResult>> LanguageModel::generate_batch(std::span<cons
     s.all = prompts[i];
     s.result.prompt_tokens = static_cast<uint32_t>(prompts[i].size());
     if (options.max_tokens > 0) {
-      TERN_TRY(last[i], m.prefill(s.sequence, prompts[i], options));
+      TERN_TRY(last[i], m.prefill(s.sequence, prompts[i], 0, options));
     }
   }
   for (;;) {

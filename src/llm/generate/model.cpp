@@ -62,6 +62,7 @@ Result<LanguageModel> LanguageModel::open(const ModelFile& file, const LlmOption
                                           std::move(session),
                                           llm::PagePool(shape.max_sequences, context, shape.page),
                                           std::vector<uint32_t>(shape.max_sequences),
+                                          std::vector<std::vector<TokenId>>(shape.max_sequences),
                                           std::move(ids),
                                           {}});
   return LanguageModel(std::move(impl));
@@ -77,10 +78,16 @@ uint32_t LanguageModel::length(uint32_t sequence) const {
   return sequence < impl_->lengths.size() ? impl_->lengths[sequence] : 0;
 }
 
+std::span<const TokenId> LanguageModel::tokens(uint32_t sequence) const {
+  return sequence < impl_->tokens.size() ? std::span<const TokenId>(impl_->tokens[sequence])
+                                         : std::span<const TokenId>();
+}
+
 Status LanguageModel::truncate(uint32_t sequence, uint32_t length) {
   if (sequence >= impl_->lengths.size())
     return make_error(Code::invalid, "there is no sequence " + std::to_string(sequence));
   impl_->lengths[sequence] = std::min(impl_->lengths[sequence], length);
+  impl_->tokens[sequence].resize(impl_->lengths[sequence]);
   impl_->pages.truncate(sequence, impl_->lengths[sequence]);
   return ok();
 }
@@ -103,7 +110,7 @@ Status LanguageModel::Impl::check(std::span<const SequenceStep> steps) {
   if (steps.size() > shape.max_sequences)
     return make_error(Code::invalid, "more sequences in a step than the model was opened for");
   in.seen.assign(lengths.size(), false);
-  size_t tokens = 0;
+  size_t count = 0;
   for (const SequenceStep& step : steps) {
     const std::string name = "sequence " + std::to_string(step.sequence);
     if (step.sequence >= lengths.size())
@@ -117,11 +124,11 @@ Status LanguageModel::Impl::check(std::span<const SequenceStep> steps) {
         return make_error(Code::invalid, "token id " + std::to_string(id) + " lies outside the vocabulary of " +
                                              std::to_string(info.vocabulary));
     }
-    tokens += step.tokens.size();
+    count += step.tokens.size();
     if (step.sample) TERN_OK(check_sampling(step.sampling));
   }
-  if (tokens <= shape.max_tokens) return ok();
-  return make_error(Code::invalid, "a step of " + std::to_string(tokens) + " tokens exceeds the chunk of " +
+  if (count <= shape.max_tokens) return ok();
+  return make_error(Code::invalid, "a step of " + std::to_string(count) + " tokens exceeds the chunk of " +
                                        std::to_string(shape.max_tokens));
 }
 
@@ -153,15 +160,15 @@ Result<std::vector<StepResult>> LanguageModel::Impl::run(std::span<const Sequenc
                                                          const CancelToken* cancel) {
   TERN_OK(check(steps));
   TERN_OK(fill(steps));
-  const auto tokens = static_cast<int64_t>(in.ids.size()), sequences = static_cast<int64_t>(steps.size()),
+  const auto count = static_cast<int64_t>(in.ids.size()), sequences = static_cast<int64_t>(steps.size()),
              rows = static_cast<int64_t>(in.rows.size());
   const int64_t vocabulary = info.vocabulary;
   std::vector<int32_t> chosen(static_cast<size_t>(rows));
   std::vector<float> logits(want_logits ? static_cast<size_t>(rows * vocabulary) : 0);
   std::vector<IoBinding> io = {
-      input(ids.find("ids")->second, in.ids, {tokens}),
-      input(ids.find("position")->second, in.position, {tokens}),
-      input(ids.find("slot")->second, in.slot, {tokens}),
+      input(ids.find("ids")->second, in.ids, {count}),
+      input(ids.find("position")->second, in.position, {count}),
+      input(ids.find("slot")->second, in.slot, {count}),
       input(ids.find("row_start")->second, in.row_start, {sequences + 1}),
       input(ids.find("kv_length")->second, in.kv_length, {sequences}),
       input(ids.find("pages")->second, in.pages, {sequences, shape.pages_per_sequence}),
@@ -192,7 +199,10 @@ Result<std::vector<StepResult>> LanguageModel::Impl::run(std::span<const Sequenc
       ++row;
     }
   }
-  for (const SequenceStep& step : steps) lengths[step.sequence] += static_cast<uint32_t>(step.tokens.size());
+  for (const SequenceStep& step : steps) {
+    lengths[step.sequence] += static_cast<uint32_t>(step.tokens.size());
+    tokens[step.sequence].insert(tokens[step.sequence].end(), step.tokens.begin(), step.tokens.end());
+  }
   return out;
 }
 

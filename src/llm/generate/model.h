@@ -17,7 +17,8 @@ struct LanguageModel::Impl {
   Executable executable;
   Session session;
   llm::PagePool pages;
-  std::vector<uint32_t> lengths;  // tokens of each sequence
+  std::vector<uint32_t> lengths;             // tokens of each sequence
+  std::vector<std::vector<TokenId>> tokens;  // the same, by id
   std::map<std::string, IoId, std::less<>> ids;
 
   // The inputs of one step; kept, so that a step allocates nothing once warm.
@@ -31,8 +32,9 @@ struct LanguageModel::Impl {
   Status check(std::span<const SequenceStep> steps);
   Status fill(std::span<const SequenceStep> steps);
   void add_row(const SequenceStep& step, int32_t row);
-  // Feeds a whole prompt in chunks; what its last token gives.
-  Result<StepResult> prefill(uint32_t sequence, std::span<const TokenId> prompt, const GenerateOptions& options);
+  // Feeds a prompt behind its first `kept` tokens in chunks; what its last token gives.
+  Result<StepResult> prefill(uint32_t sequence, std::span<const TokenId> prompt, size_t kept,
+                             const GenerateOptions& options);
   Result<std::vector<StepResult>> run(std::span<const SequenceStep> steps, bool want_logits, const CancelToken* cancel);
 };
 

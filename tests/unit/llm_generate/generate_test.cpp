@@ -153,5 +153,35 @@ TEST_F(GenerateTest, StepsRefuseWhatMakesNoSense) {
   EXPECT_EQ(model.step(std::span(&step, 1)).error().code, Code::invalid);
 }
 
+TEST_F(GenerateTest, ReuseFeedsOnlyWhatIsNew) {
+  LanguageModel model = open(options_with(2, 16)), fresh = open(options_with(2, 16));
+  GenerateOptions how = greedy(5);
+  how.sampling.repeat_penalty = 1.5f;  // looks at tokens that are not fed anew
+  const auto first = prompt(40, 0);
+  how.reuse = true;
+  const auto a = model.generate(first, how);
+  ASSERT_TRUE(a.ok()) << a.error().message();
+  EXPECT_EQ(a->reused_tokens, 0u);
+  EXPECT_EQ(model.tokens(0).size(), 44u);  // the last token that was chosen is not fed
+  // The conversation goes on, takes another turn in the middle, is asked again.
+  std::vector<TokenId> longer = first;
+  longer.insert(longer.end(), a->ids.begin(), a->ids.end());
+  longer.push_back(7);
+  std::vector<TokenId> other = first;
+  other[25] = other[25] == 9 ? 8 : 9;
+  for (const auto& [ids, kept] : {std::pair{longer, 44u}, {other, 25u}, {other, 39u}}) {
+    how.reuse = true;
+    const auto b = model.generate(ids, how);
+    ASSERT_TRUE(b.ok()) << b.error().message();
+    EXPECT_EQ(b->reused_tokens, kept);
+    EXPECT_TRUE(fresh.truncate(0, 0).ok());
+    how.reuse = false;
+    const auto c = fresh.generate(ids, how);
+    ASSERT_TRUE(c.ok()) << c.error().message();
+    EXPECT_EQ(b->ids, c->ids);
+    EXPECT_EQ(model.length(0), fresh.length(0));
+  }
+}
+
 }  // namespace
 }  // namespace tern

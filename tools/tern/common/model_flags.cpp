@@ -2,18 +2,48 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
+#include "tern/llm/synthetic.h"
+#include "tools/tern/common/json.h"
 #include "tools/tern/common/report.h"
 
 namespace tern::tool {
 
-void add_model_flags(CLI::App& app, ModelFlags& flags) {
-  app.add_option("model", flags.path, "Model file (GGUF; of a split model any part)")->required();
+namespace {
+
+constexpr const char* kModelHelp = "Model file (GGUF; of a split model any part)";
+
+void add_device_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("--device", flags.device, "Device, as `tern devices` lists them")->capture_default_str();
   app.add_option("-t,--threads", flags.threads, "Threads; 0: the physical cores this process may use")
       ->capture_default_str()
       ->check(CLI::Range(0, 4096));
   app.add_flag("--precise", flags.precise, "Float activations and f32 KV: slower, closer to exact arithmetic");
+}
+
+}  // namespace
+
+void add_model_flags(CLI::App& app, ModelFlags& flags) {
+  app.add_option("model", flags.path, kModelHelp)->required();
+  add_device_flags(app, flags);
+}
+
+void add_model_or_shape_flags(CLI::App& app, ModelFlags& flags) {
+  CLI::Option* model = app.add_option("model", flags.path, kModelHelp);
+  CLI::Option* shape =
+      app.add_option("--shape", flags.shape,
+                     "Instead of a file: a model of this shape with random weights, made in memory; 'list' tells which")
+          ->excludes(model);
+  app.add_option("--format", flags.format, "With --shape: format of all matrices (`tern info --build` lists them)")
+      ->capture_default_str()
+      ->needs(shape);
+  app.add_option("--embedding-format", flags.embedding_format,
+                 "With --shape: format of the embedding table and of the output matrix; by default as --format")
+      ->needs(shape);
+  add_device_flags(app, flags);
 }
 
 void add_context_flag(CLI::App& app, ModelFlags& flags) {
@@ -51,25 +81,78 @@ Result<InspectedModel> inspect_model(const std::string& path) {
 
 namespace {
 
+Result<const Format*> format_named(const std::string& name) {
+  if (const Format* format = format_by_name(name)) return format;
+  std::string known;
+  for (const Format* format : all_formats()) known += (known.empty() ? "" : ", ") + std::string(format->name);
+  return make_error(Code::invalid, "this build has no format '" + printable(name) + "'; it has: " + known);
+}
+
 // Whether there is nothing wrong with the file, so that an error must come from somewhere else.
-bool file_is_good(const std::string& path) {
-  const auto model = inspect_model(path);
-  if (!model) return false;
-  auto data = tokenizer_data(model->file->metadata());
+bool file_is_good(const ModelFile& file) {
+  if (!LanguageModel::inspect(file)) return false;
+  auto data = tokenizer_data(file.metadata());
   return data && Tokenizer::create(std::move(*data)).ok();
 }
 
 }  // namespace
 
+Result<std::unique_ptr<ModelFile>> open_source(const ModelFlags& flags) {
+  if (flags.shape.empty()) {
+    if (flags.path.empty()) return make_error(Code::invalid, "give a model file, or --shape for one made in memory");
+    return open_model_file(flags.path);
+  }
+  auto shape = model_shape(flags.shape);
+  if (!shape) return make_error(Code::invalid, shape.error().text);
+  SyntheticOptions options;
+  TERN_TRY(options.matrices, format_named(flags.format));
+  if (!flags.embedding_format.empty()) {
+    TERN_TRY(options.embedding, format_named(flags.embedding_format));
+  }
+  return make_synthetic_model(**shape, options);
+}
+
+int list_shapes(bool json) {
+  Json list = Json::array();
+  for (const ModelShape& s : model_shapes()) {
+    if (!json) {
+      std::printf("%-16s %-6s %7s parameters, %2u layers, hidden %u, %u heads of %u on %u, ffn %u, vocabulary %u%s\n",
+                  std::string(s.name).c_str(), std::string(s.architecture).c_str(),
+                  human_count(static_cast<double>(s.parameters())).c_str(), s.layers, s.hidden, s.heads, s.head_size,
+                  s.kv_heads, s.ffn, s.vocabulary, s.tied ? ", tied" : "");
+    }
+    list.push_back({{"name", std::string(s.name)},
+                    {"architecture", std::string(s.architecture)},
+                    {"parameters", s.parameters()},
+                    {"layers", s.layers},
+                    {"hidden", s.hidden},
+                    {"heads", s.heads},
+                    {"kv_heads", s.kv_heads},
+                    {"head_size", s.head_size},
+                    {"ffn", s.ffn},
+                    {"vocabulary", s.vocabulary},
+                    {"context", s.context},
+                    {"tied", s.tied}});
+  }
+  if (json) print_json({{"shapes", std::move(list)}});
+  return kFine;
+}
+
 Result<LanguageModel> open_model(const ModelFlags& flags, uint32_t least_context) {
+  TERN_OK(check_device(flags.device));
+  TERN_TRY(const std::unique_ptr<ModelFile> source, open_source(flags));
+  return open_model(flags, *source, least_context);
+}
+
+Result<LanguageModel> open_model(const ModelFlags& flags, const ModelFile& source, uint32_t least_context) {
   TERN_OK(check_device(flags.device));
   ProgressLine progress("loading");
   LlmOptions options = llm_options(flags, least_context);
   options.progress = [&progress](uint64_t done, uint64_t total) { progress.update(done, total); };
-  auto model = LanguageModel::open(flags.path, options);
+  auto model = LanguageModel::open(source, options);
   // Something missing that is not the model file (the code generator, a driver) is a lack of this machine, not of the
   // input.
-  if (!model && (model.error().code == Code::not_found || model.error().code == Code::io) && file_is_good(flags.path)) {
+  if (!model && (model.error().code == Code::not_found || model.error().code == Code::io) && file_is_good(source)) {
     Error error = model.take_error();
     error.code = Code::device_lost;
     return error;

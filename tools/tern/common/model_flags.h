@@ -13,8 +13,11 @@ struct ModelFlags {
   unsigned threads = 0;
   uint32_t context = 0;
   bool precise = false;
+  std::string shape, format = "q4_0", embedding_format;  // instead of a path: a model made in memory
 };
 void add_model_flags(CLI::App& app, ModelFlags& flags);
+// The same, and --shape with its formats instead of a file.
+void add_model_or_shape_flags(CLI::App& app, ModelFlags& flags);
 void add_context_flag(CLI::App& app, ModelFlags& flags);  // of verbs whose sequences may be of any length
 
 // `least_context`: what the verb itself needs where --ctx is not given.
@@ -24,8 +27,14 @@ LlmOptions llm_options(const ModelFlags& flags, uint32_t least_context = 0);
 // missing file.
 Status check_device(const std::string& spec);
 
+// The file, or the model made in memory where --shape asks for one.
+Result<std::unique_ptr<ModelFile>> open_source(const ModelFlags& flags);
+// `--shape list`.
+int list_shapes(bool json);
+
 // Opens with a progress line.
 Result<LanguageModel> open_model(const ModelFlags& flags, uint32_t least_context = 0);
+Result<LanguageModel> open_model(const ModelFlags& flags, const ModelFile& source, uint32_t least_context = 0);
 
 // The file and what is checked without its weights.
 struct InspectedModel {

@@ -50,8 +50,9 @@ void print_plan(const LlmPlan& p, const PlanFlags& flags) {
 }
 
 int plan(const PlanFlags& flags) {
+  if (flags.model.shape == "list") return list_shapes(flags.json);
   if (const Status good = check_device(flags.model.device); !good) return fail(good.error());
-  const auto file = open_model_file(flags.model.path);
+  const auto file = open_source(flags.model);
   if (!file) return fail(file.error());
   const auto plan = LanguageModel::plan(**file, llm_options(flags.model));
   if (!plan) return fail(plan.error());
@@ -67,13 +68,14 @@ int plan(const PlanFlags& flags) {
 
 Action add_plan(CLI::App& app) {
   auto flags = std::make_shared<PlanFlags>();
-  add_model_flags(app, flags->model);
+  add_model_or_shape_flags(app, flags->model);
   add_context_flag(app, flags->model);
   app.add_flag("--json", flags->json, "One JSON object");
   app.footer(
       "The context is what grows: state is in proportion to it. Exit code 3 where the total is not there; the message "
       "names the largest context that fits. run, chat and bench refuse what plan refuses.\n\n"
-      "Examples:\n  tern plan model.gguf\n  tern plan model.gguf --ctx 32768 --json");
+      "Examples:\n  tern plan model.gguf\n  tern plan model.gguf --ctx 32768 --json\n"
+      "  tern plan --shape llama-3-8b --format q4_0 --ctx 8192");
   return [flags] { return plan(*flags); };
 }
 

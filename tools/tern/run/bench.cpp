@@ -150,6 +150,18 @@ Result<Figures> measure(LanguageModel& model, const BenchFlags& flags) {
   return figures;
 }
 
+const std::string& embedding_format(const BenchFlags& flags) {
+  return flags.model.embedding_format.empty() ? flags.model.format : flags.model.embedding_format;
+}
+
+void print_shape(const LlmInfo& info, const BenchFlags& flags) {
+  std::printf("%s (%s): %s parameters in %s; random weights, matrices %s, embedding and output %s\n",
+              flags.model.shape.c_str(), info.architecture.c_str(),
+              human_count(static_cast<double>(info.parameters)).c_str(),
+              human_bytes(static_cast<double>(info.weight_bytes)).c_str(), flags.model.format.c_str(),
+              embedding_format(flags).c_str());
+}
+
 void print_figures(const Figures& f, const BenchFlags& flags) {
   const auto row = [](const char* name, uint32_t n, const std::vector<double>& values) {
     if (values.empty()) return;
@@ -177,36 +189,44 @@ Json figures_json(const Figures& f, const BenchFlags& flags) {
   }
   json["decode_bytes_per_token"] = f.step_bytes;
   json["read_bytes_per_s"] = f.roof;
+  if (!flags.model.shape.empty()) {
+    json["shape"] = flags.model.shape;
+    json["format"] = flags.model.format;
+    json["embedding_format"] = embedding_format(flags);
+  }
   json["prefill_rounds"] = f.prefill;
   json["decode_rounds"] = f.decode;
   return json;
 }
 
 int bench(const BenchFlags& flags) {
+  if (flags.model.shape == "list") return list_shapes(flags.json);
   if (flags.prompt == 0 && flags.decode == 0) return wrong_use("-p 0 -n 0 leaves nothing to measure");
   const uint32_t need = std::max({flags.prompt, flags.decode, 1u});
   if (flags.model.context != 0 && flags.model.context < need)
     return wrong_use("--ctx is smaller than what -p and -n ask for");
-  auto model = open_model(flags.model, need);
+  auto source = open_source(flags.model);
+  if (!source) return fail(source.error());
+  auto model = open_model(flags.model, **source, need);
   if (!model) return fail(model.error());
+  const double weight_bytes = weight_bytes_per_token(**source);
+  source->reset();  // what a made model's weights come from takes memory
   auto figures = measure(*model, flags);
   if (!figures) return fail(figures.error());
-  const auto file = open_model_file(flags.model.path);
-  if (!file) return fail(file.error());
   Profiles profiles;
   if (flags.profile) {
     auto done = profile(*model, flags);
     if (!done) return fail(done.error());
     profiles = std::move(*done);
   }
-  figures->step_bytes =
-      weight_bytes_per_token(**file) + kv_bytes_per_token(model->info(), flags.decode, flags.model.precise);
+  figures->step_bytes = weight_bytes + kv_bytes_per_token(model->info(), flags.decode, flags.model.precise);
   if (flags.json) {
     Json json = figures_json(*figures, flags);
     if (flags.profile)
       json["profile"] = {{"prefill", profile_json(profiles.prefill)}, {"decode", profile_json(profiles.decode)}};
     print_json(json);
   } else {
+    if (!flags.model.shape.empty()) print_shape(model->info(), flags);
     print_figures(*figures, flags);
     if (!profiles.prefill.empty()) print_profile("prefill, one chunk", profiles.prefill);
     if (!profiles.decode.empty()) print_profile("decode, one token", profiles.decode);
@@ -218,7 +238,7 @@ int bench(const BenchFlags& flags) {
 
 Action add_bench(CLI::App& app) {
   auto flags = std::make_shared<BenchFlags>();
-  add_model_flags(app, flags->model);
+  add_model_or_shape_flags(app, flags->model);
   add_context_flag(app, flags->model);
   app.add_option("-p,--prompt", flags->prompt, "Tokens of the prompt; 0: no prefill")
       ->capture_default_str()
@@ -232,8 +252,12 @@ Action add_bench(CLI::App& app) {
   app.add_flag("--profile", flags->profile, "Also where the time of one chunk and of one token goes, kernel by kernel");
   app.add_flag("--json", flags->json, "One JSON object");
   app.footer(
-      "Prefill and decode both start from an empty sequence.\n\n"
-      "Examples:\n  tern bench model.gguf\n  tern bench model.gguf -p 512 -n 128 -t 2 -r 5 --json");
+      "Prefill and decode both start from an empty sequence. With --shape nothing is read from disk: weights are "
+      "random "
+      "blocks of the format that decode to the size of real ones, norms lie about 1; speed and memory are those of a "
+      "real model of the shape, its text has no meaning.\n\n"
+      "Examples:\n  tern bench model.gguf\n  tern bench model.gguf -p 512 -n 128 -t 2 -r 5 --json\n"
+      "  tern bench --shape list\n  tern bench --shape llama-3-8b --format q4_0 --embedding-format q8_0 -t 2");
   return [flags] { return bench(*flags); };
 }
 

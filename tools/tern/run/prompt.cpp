@@ -1,7 +1,5 @@
 #include "tools/tern/run/prompt.h"
 
-#include "tern/llm/chat.h"
-
 namespace tern::tool {
 namespace {
 
@@ -18,25 +16,33 @@ std::string token_text(const Tokenizer& tokenizer, TokenId id) {
   return text ? *text : std::string();
 }
 
-Result<std::string> render(const PromptFlags& flags, const std::string& text, const LanguageModel& model) {
-  const std::string& source = model.info().chat_template;
-  if (source.empty())
+}  // namespace
+
+Result<ChatTemplate> chat_template(const LlmInfo& info) {
+  if (info.chat_template.empty())
     return make_error(
         Code::unsupported,
-        "the file has no chat template (tokenizer.chat_template); leave --chat away to complete plain text");
-  auto parsed = ChatTemplate::parse(source);
+        "the file has no chat template (tokenizer.chat_template); `tern run` without --chat completes plain text");
+  auto parsed = ChatTemplate::parse(info.chat_template);
   if (!parsed) return template_error(parsed.take_error());
-  ChatInput input;
-  if (flags.system) input.messages.push_back({"system", *flags.system, {}});
-  input.messages.push_back({"user", text, {}});
-  input.bos_token = token_text(model.tokenizer(), model.tokenizer().bos());
-  input.eos_token = token_text(model.tokenizer(), model.tokenizer().eos());
-  auto rendered = parsed->render(input);
-  if (!rendered) return template_error(rendered.take_error());
-  return rendered;
+  return parsed;
 }
 
-}  // namespace
+Result<std::vector<TokenId>> conversation_ids(const ChatTemplate& chat, std::vector<ChatMessage> messages,
+                                              const Tokenizer& tokenizer) {
+  ChatInput input;
+  input.messages = std::move(messages);
+  input.bos_token = token_text(tokenizer, tokenizer.bos());
+  input.eos_token = token_text(tokenizer, tokenizer.eos());
+  auto rendered = chat.render(input);
+  if (!rendered) return template_error(rendered.take_error());
+  TERN_TRY(std::vector<TokenId> ids, tokenizer.encode(*rendered, {.add_special = false, .parse_special = true}));
+  // Templates that write the beginning-of-text token themselves must not get a second one.
+  if (tokenizer.adds_bos() && tokenizer.bos() != kNoToken && (ids.empty() || ids.front() != tokenizer.bos())) {
+    ids.insert(ids.begin(), tokenizer.bos());
+  }
+  return ids;
+}
 
 Result<std::string> prompt_text(const PromptFlags& flags) {
   if (flags.ids) return std::string();
@@ -50,12 +56,11 @@ Result<std::vector<TokenId>> prompt_ids(const PromptFlags& flags, const std::str
     TERN_TRY(ids, parse_ids(*flags.ids));
     TERN_OK(check_ids(ids, tokenizer.size(), "--prompt-ids"));
   } else if (flags.chat) {
-    TERN_TRY(const std::string rendered, render(flags, text, model));
-    TERN_TRY(ids, tokenizer.encode(rendered, {.add_special = false, .parse_special = true}));
-    // Templates that write the beginning-of-text token themselves must not get a second one.
-    if (tokenizer.adds_bos() && tokenizer.bos() != kNoToken && (ids.empty() || ids.front() != tokenizer.bos())) {
-      ids.insert(ids.begin(), tokenizer.bos());
-    }
+    TERN_TRY(const ChatTemplate chat, chat_template(model.info()));
+    std::vector<ChatMessage> messages;
+    if (flags.system) messages.push_back({"system", *flags.system, {}});
+    messages.push_back({"user", text, {}});
+    TERN_TRY(ids, conversation_ids(chat, std::move(messages), tokenizer));
   } else {
     TERN_TRY(ids, tokenizer.encode(text, {.add_special = true, .parse_special = false}));
   }

@@ -1,7 +1,5 @@
 // tern run: a prompt, and the model's answer as it comes.
 #include <CLI/CLI.hpp>
-#include <charconv>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -11,6 +9,7 @@
 #include "tools/tern/common/model_flags.h"
 #include "tools/tern/common/report.h"
 #include "tools/tern/run/prompt.h"
+#include "tools/tern/run/sampling.h"
 
 namespace tern::tool {
 namespace {
@@ -36,42 +35,10 @@ extern "C" void on_interrupt(int) {
   running->cancel();
 }
 
-void add_sampling(CLI::App& app, SamplingOptions& s) {
-  app.add_option("--temp", s.temperature, "Temperature; 0: always the most probable token")->capture_default_str();
-  app.add_option("--top-k", s.top_k, "Only the k most probable tokens; 0: all")->capture_default_str();
-  app.add_option("--top-p", s.top_p, "Only the most probable tokens that together reach this probability")
-      ->capture_default_str();
-  app.add_option("--min-p", s.min_p, "Only tokens of at least this share of the best one's probability")
-      ->capture_default_str();
-  app.add_option("--repeat-penalty", s.repeat_penalty, "Divides the logits of tokens that came lately; 1: off")
-      ->capture_default_str();
-  app.add_option("--frequency-penalty", s.frequency_penalty, "Subtracted for each time that a token came lately")
-      ->capture_default_str();
-  app.add_option("--presence-penalty", s.presence_penalty, "Subtracted once from tokens that came lately")
-      ->capture_default_str();
-  app.add_option("--seed", s.seed, "Seed: the same seed gives the same text")
-      ->capture_default_str()
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            uint64_t seed = 0;
-            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-            const bool good = error == std::errc{} && end == text.data() + text.size();
-            return good ? std::string() : "wants a whole number of 0 .. 18446744073709551615, not '" + text + "'";
-          },
-          "UINT64"));
-}
-
 Status check(const RunFlags& flags) {
   const auto refuse = [](const char* text) { return make_error(Code::invalid, text); };
-  const SamplingOptions& s = flags.sampling;
+  TERN_OK(check_sampling_flags(flags.sampling));
   const PromptFlags& p = flags.prompt;
-  if (!std::isfinite(s.temperature) || s.temperature < 0) return refuse("--temp wants a finite number of at least 0");
-  if (s.top_k < 0) return refuse("--top-k wants 0 (all) or more");
-  if (!(s.top_p > 0 && s.top_p <= 1)) return refuse("--top-p wants more than 0 and at most 1");
-  if (!(s.min_p >= 0 && s.min_p <= 1)) return refuse("--min-p wants 0 .. 1");
-  if (!std::isfinite(s.repeat_penalty) || s.repeat_penalty <= 0) return refuse("--repeat-penalty wants more than 0");
-  if (!std::isfinite(s.frequency_penalty)) return refuse("--frequency-penalty wants a number");
-  if (!std::isfinite(s.presence_penalty)) return refuse("--presence-penalty wants a number");
   if (int{p.ids.has_value()} + int{p.source.text.has_value()} + int{p.source.file.has_value()} > 1)
     return refuse("give one of -p, -f and --prompt-ids");
   if (p.ids && p.chat) return refuse("--prompt-ids is taken as it is; --chat wants a text (-p, -f or a pipe)");
@@ -212,7 +179,7 @@ Action add_run(CLI::App& app) {
   app.add_option("-n,--tokens", flags->tokens,
                  "Tokens to generate at most; " + std::to_string(kDefaultTokens) + " by default")
       ->check(CLI::Range(1u, 1u << 30));
-  add_sampling(app, flags->sampling);
+  add_sampling_flags(app, flags->sampling);
   app.add_option("--stop", flags->stop, "Stop before this text; may be given several times")->take_all()->expected(1);
   app.add_flag("--ignore-eos", flags->ignore_end, "End-of-text tokens do not stop the answer");
   app.add_option("--force-ids", flags->force,
