@@ -69,9 +69,10 @@ class Table {
   std::vector<Row> rows_;
 };
 
-void packed(Table& t, const char* format, int64_t m, int64_t n, int64_t k, bool precise = false) {
+void packed(Table& t, const char* format, int64_t m, int64_t n, int64_t k, bool precise = false,
+            bool residual = false) {
   const std::string name = std::string(precise ? "f32 x " : "int8 x ") + format + " " + std::to_string(m) + "x" +
-                           std::to_string(n) + "x" + std::to_string(k);
+                           std::to_string(n) + "x" + std::to_string(k) + (residual ? " + residual" : "");
   if (!t.wants(name)) return;
   Instance i;
   i.p.family = Family::matmul;
@@ -84,6 +85,16 @@ void packed(Table& t, const char* format, int64_t m, int64_t n, int64_t k, bool 
   i.p.parts[0].n = n;
   i.p.parts[0].weights = {w};
   i.output(y);
+  if (residual) {
+    const auto r = i.add(Role::extra, {DType::f32, {m, n}});
+    Part& part = i.p.parts[0];
+    using Kind = ScalarExpr::Kind;
+    part.epilogue.loads = {{r, {0, {0, n, 1}}}};
+    part.epilogue.code = {{Kind::accumulator, ScalarOp::add, DType::f32, 0},
+                          {Kind::load, ScalarOp::add, DType::f32, 0},
+                          {Kind::op, ScalarOp::add, DType::f32, 0, 1}};
+    part.outs[0].result = 2;
+  }
   i.prepare(precise ? "matmul.lanes" : "matmul.packed.int8");
   (void)x;
   // The twin: int8 codes and one dot a row, written plainly.
@@ -274,6 +285,7 @@ int run(int argc, char** argv) {
   for (const char* f : {"q4_1", "q4_0", "q8_0"}) packed(t, f, 512, 1536, 576);
   packed(t, "q4_1", 512, 1024, 1024);
   packed(t, "q4_1", 512, 576, 1536);
+  packed(t, "q4_1", 512, 576, 1536, false, true);
   packed(t, "q4_1", 512, 576, 576);
   packed(t, "q4_1", 4, 1536, 576);
   packed(t, "q4_1", 1, 8192, 2048, true);

@@ -14,7 +14,7 @@ namespace tern::engine {
 namespace {
 
 // Changes whenever the code generator may give other code for the same kernel.
-constexpr std::string_view kCodegenVersion = "llvm 1";
+constexpr std::string_view kCodegenVersion = "llvm 2";
 
 Hash object_key(const KernelDef& def, const Caps& caps) {
   return Hasher().text(version()).text(kCodegenVersion).text(caps.isa).bytes(def.code).done();

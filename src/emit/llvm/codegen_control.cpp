@@ -38,6 +38,8 @@ std::string Codegen::run(const char* name) {
   f->addFnAttr("no-builtins");
   f->addFnAttr("prefer-vector-width", std::to_string(isa_.vector_bits));
   f->addFnAttr("min-legal-vector-width", std::to_string(isa_.vector_bits));
+  // Registers that do not fit are kept aligned: across two cache lines each costs twice, and their reload waits.
+  f->addFnAttr(llvm::Attribute::getWithStackAlignment(c_, llvm::Align(isa_.vector_bits / 8)));
   // One scope a binding and array: two bindings do not overlap where one of them is written, arrays overlap nothing.
   llvm::MDBuilder md(c_);
   llvm::MDNode* domain = md.createAnonymousAliasScopeDomain("kernel");
