@@ -1,10 +1,11 @@
 // A layer of a llama against tests/golden/graph: as built, as passes leave it for a device that takes every composite,
 // and for one that takes none. TERN_UPDATE_GOLDEN=1 in the environment rewrites the files; review the diff.
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "rewrites.h"
@@ -115,14 +116,19 @@ TEST(Golden, Shapes) {
   EXPECT_EQ(print(*g), text.str());
 }
 
-// Not a gate of time, only of growth: four times the layers must not cost sixteen times as long.
+// Not a gate of time, only of growth: four times the layers must not cost sixteen times as much. The least processor
+// time of some runs, so that what else the machine does is not counted.
 TEST(Golden, CostGrowsWithTheModel) {
   auto seconds = [](int layers) {
-    const auto start = std::chrono::steady_clock::now();
-    Graph g = passed(llama(layers), {nullptr, nullptr, takes_all});
-    auto again = parse_graph(print(g));
-    EXPECT_TRUE(again.ok());
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    std::clock_t least = std::numeric_limits<std::clock_t>::max();
+    for (int run = 0; run < 5; ++run) {
+      const std::clock_t start = std::clock();
+      Graph g = passed(llama(layers), {nullptr, nullptr, takes_all});
+      auto again = parse_graph(print(g));
+      EXPECT_TRUE(again.ok());
+      least = std::min(least, std::clock() - start);
+    }
+    return static_cast<double>(least) / CLOCKS_PER_SEC;
   };
   const double small = seconds(8), large = seconds(32);
   std::printf("build, passes with verifier, print and parse: 8 layers %.1f ms, 32 layers %.1f ms\n", small * 1e3,
