@@ -7,6 +7,7 @@
 
 #include "base/utf8.h"
 #include "tern/llm/synthetic.h"
+#include "tools/tern/common/cache.h"
 #include "tools/tern/common/json.h"
 #include "tools/tern/common/report.h"
 
@@ -14,7 +15,7 @@ namespace tern::tool {
 
 namespace {
 
-constexpr const char* kModelHelp = "Model file (GGUF; of a split model any part)";
+constexpr const char* kModelHelp = "Model file (GGUF; of a split model any part), or the name of a pulled one";
 
 void add_device_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("--device", flags.device, "Device, as `tern devices` lists them")->capture_default_str();
@@ -74,7 +75,7 @@ Status check_device(const std::string& spec) {
 }
 
 Result<InspectedModel> inspect_model(const std::string& path) {
-  TERN_TRY(std::unique_ptr<ModelFile> file, open_model_file(path));
+  TERN_TRY(std::unique_ptr<ModelFile> file, open_named_model(path));
   TERN_TRY(LlmInfo info, LanguageModel::inspect(*file));
   return InspectedModel{std::move(file), std::move(info)};
 }
@@ -100,7 +101,7 @@ bool file_is_good(const ModelFile& file) {
 Result<std::unique_ptr<ModelFile>> open_source(const ModelFlags& flags) {
   if (flags.shape.empty()) {
     if (flags.path.empty()) return make_error(Code::invalid, "give a model file, or --shape for one made in memory");
-    return open_model_file(flags.path);
+    return open_named_model(flags.path);
   }
   auto shape = model_shape(flags.shape);
   if (!shape) return make_error(Code::invalid, shape.error().text);

@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "tern/format.h"
 #include "tern/llm.h"
+#include "tools/tern/common/cache.h"
 #include "tools/tern/common/json.h"
 #include "tools/tern/common/report.h"
 
@@ -142,7 +143,7 @@ int info(const InfoFlags& flags) {
   if (!flags.path && (flags.keys || flags.tensors)) return wrong_use("--keys and --tensors want a model file");
   Json json = Json::object();
   if (flags.path) {
-    const auto file = open_model_file(*flags.path);
+    const auto file = open_named_model(*flags.path);
     if (!file) return fail(file.error());
     const auto model = LanguageModel::inspect(**file);
     if (flags.json) {
@@ -161,7 +162,7 @@ int info(const InfoFlags& flags) {
 
 Action add_info(CLI::App& app) {
   auto flags = std::make_shared<InfoFlags>();
-  app.add_option("model", flags->path, "Model file");
+  app.add_option("model", flags->path, "Model file, or the name of a pulled one");
   app.add_flag("--keys", flags->keys, "List every key");
   app.add_flag("--tensors", flags->tensors, "List every tensor");
   app.add_flag("--build", flags->build, "Tell version, formats and devices of this build");

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tern/import/model_file.h"
+#include "tools/tern/common/cache.h"
 #include "tools/tern/common/input.h"
 #include "tools/tern/common/json.h"
 #include "tools/tern/common/report.h"
@@ -20,7 +21,7 @@ struct TokenizeFlags {
 };
 
 Result<Tokenizer> open_tokenizer(const std::string& path) {
-  TERN_TRY(const std::unique_ptr<ModelFile> file, open_model_file(path));
+  TERN_TRY(const std::unique_ptr<ModelFile> file, open_named_model(path));
   TERN_TRY(TokenizerData data, tokenizer_data(file->metadata()));
   return Tokenizer::create(std::move(data));
 }
@@ -66,7 +67,7 @@ int encode(const TokenizeFlags& flags) {
 
 Action add_tokenize(CLI::App& app) {
   auto flags = std::make_shared<TokenizeFlags>();
-  app.add_option("model", flags->path, "Model file")->required();
+  app.add_option("model", flags->path, "Model file, or the name of a pulled one")->required();
   app.add_option("--text", flags->source.text, "Text to turn into ids");
   app.add_option("-f,--file", flags->source.file, "Read the text from this file; '-': from the pipe");
   app.add_option("--ids", flags->ids, "Ids (1,2,3) to turn into text");

@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "tern/llm.h"
 #include "tern/llm/chat.h"
+#include "tools/tern/common/cache.h"
 #include "tools/tern/common/json.h"
 #include "tools/tern/common/report.h"
 
@@ -55,7 +56,7 @@ Status check_model(const ModelFile& file, Finding& finding) {
 
 Finding check(const ValidateFlags& flags) {
   Finding finding;
-  auto file = open_model_file(flags.path);
+  auto file = open_named_model(flags.path);
   if (!file) {
     finding.error = file.take_error();
     return finding;
@@ -102,7 +103,7 @@ int validate(const ValidateFlags& flags) {
 
 Action add_validate(CLI::App& app) {
   auto flags = std::make_shared<ValidateFlags>();
-  app.add_option("model", flags->path, "Model file")->required();
+  app.add_option("model", flags->path, "Model file, or the name of a pulled one")->required();
   app.add_option("--stage", flags->stage,
                  "container: header, keys, tensor table and extents; model: also that a language model can be built "
                  "from it; auto: model, "
