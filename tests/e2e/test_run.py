@@ -209,7 +209,6 @@ class Bench(ProgramTest):
         self.refused(WRONG_USE, "bench", path(SMALL), "-p", 0, "-n", 0)
         self.refused(BAD_INPUT, "bench", path("model_block_count_3.gguf"))
 
-
     def test_shapes(self):
         told = self.ok_json("bench", "--shape", "smollm2-135m", "--format", "q8_0", "--embedding-format", "q4_0", "-p", 4, "-n", 2, "-r", 1)
         self.assertEqual((told["shape"], told["format"], told["embedding_format"]), ("smollm2-135m", "q8_0", "q4_0"))

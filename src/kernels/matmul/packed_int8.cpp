@@ -26,6 +26,8 @@ struct Shape2 {
 
 Shape2 shape_for(const Caps& caps, int64_t most_rows, size_t weights) {
   const bool wide = caps.lanes >= 16;
+  // Where a dot4 is many statements, two weights leave none for a second row or vector and its epilogue.
+  if (caps.dot4 != Dot4::fast && weights > 1) return {1, 1};
   if (most_rows <= 1) return {1, wide ? 2 : 1};
   if (caps.dot4 != Dot4::fast) return {2, 1};
   if (weights > 1) return {wide ? 3 : 2, 1};

@@ -181,6 +181,8 @@ TEST(Attention, MatchesF64) {
     check(place, {.heads = 4, .kv_heads = 4, .head_size = 20, .value_size = 12, .page = 1}, mixed);
     check(place, {.causal = false}, mixed);
     check(place, {.window = 20}, mixed);
+    check(place, {.heads = 4, .kv_heads = 1, .head_size = 256, .value_size = 256, .page = 32, .window = 70},
+          {{5, 140}});
     check(place, {.soft_cap = 2}, {{2, 70}});
     Place roomy = place;  // the mean device's 8 bindings are all taken without mask and sinks
     roomy.caps.max_bindings = 10;
@@ -193,14 +195,18 @@ TEST(Attention, MatchesF64) {
 TEST(Attention, RowsDoNotDependOnChunks) {
   for (const Place& place : places()) {
     SCOPED_TRACE(place.name);
-    const Config c{.heads = 9, .kv_heads = 3, .head_size = 64, .value_size = 64};
-    const World w = make_world(c, 2, 160);
-    const auto all = run_attention(place, w, {{13, 113}, {2, 90}}, 64);
-    const size_t row = c.heads * c.value_size;
-    for (int64_t j : {0, 5, 12}) {
-      const auto one = run_attention(place, w, {{1, 101 + j}}, 1);
-      if (HasFatalFailure()) return;
-      ASSERT_EQ(std::memcmp(one.data(), all.data() + static_cast<size_t>(j) * row, row * 4), 0) << "query " << j;
+    const Config plain{.heads = 9, .kv_heads = 3, .head_size = 64, .value_size = 64};
+    // Rows of a tile see windows that begin in different blocks of keys.
+    const Config windowed{.heads = 4, .kv_heads = 1, .head_size = 256, .value_size = 256, .page = 32, .window = 40};
+    for (const Config& c : {plain, windowed}) {
+      const World w = make_world(c, 2, 160);
+      const auto all = run_attention(place, w, {{13, 113}, {2, 90}}, 64);
+      const size_t row = c.heads * c.value_size;
+      for (int64_t j : {0, 5, 12}) {
+        const auto one = run_attention(place, w, {{1, 101 + j}}, 1);
+        if (HasFatalFailure()) return;
+        ASSERT_EQ(std::memcmp(one.data(), all.data() + static_cast<size_t>(j) * row, row * 4), 0) << "query " << j;
+      }
     }
   }
 }

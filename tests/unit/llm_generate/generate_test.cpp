@@ -11,7 +11,7 @@
 namespace tern {
 namespace {
 
-// Long enough for several key blocks and chunks; ids of the 260-token case model.
+// Long enough for several key blocks, windows and chunks; ids of the 260-token case model.
 std::vector<TokenId> prompt(int n, int salt) {
   std::vector<TokenId> ids = {1};
   for (int i = 1; i < n; ++i) ids.push_back(3 + (i * 37 + salt * 11 + i * i) % 250);
@@ -27,11 +27,14 @@ LlmOptions options_with(unsigned threads, uint32_t chunk, uint32_t sequences = 1
   return o;
 }
 
-// The case model, or a real one where the environment names it.
-std::string model_path() {
-  const char* real = std::getenv("TERN_TEST_SMOLLM2");
-  return real != nullptr ? real : TERN_TEST_DATA "/gguf/model_ok_q4_0.gguf";
-}
+// A small model, or a real one of its family where the environment names it.
+struct Which {
+  const char *name, *real, *small;
+};
+constexpr Which kModels[] = {
+    {"Llama", "TERN_TEST_SMOLLM2", TERN_TEST_DATA "/gguf/model_ok_q4_0.gguf"},
+    {"Gemma3", "TERN_TEST_GEMMA3", TERN_TEST_DATA "/llm/gemma3_tiny.gguf"},
+};
 
 GenerateOptions greedy(uint32_t n) {
   GenerateOptions g;
@@ -60,16 +63,17 @@ Said say(LanguageModel& model, const std::vector<TokenId>& ids, const GenerateOp
   return said;
 }
 
-class GenerateTest : public testing::Test {
+class GenerateTest : public testing::TestWithParam<Which> {
  protected:
   static LanguageModel open(const LlmOptions& options) {
-    auto model = LanguageModel::open(model_path(), options);
+    const char* real = std::getenv(GetParam().real);
+    auto model = LanguageModel::open(real != nullptr ? real : GetParam().small, options);
     EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message());
     return std::move(*model);
   }
 };
 
-TEST_F(GenerateTest, ThreadsAndChunksChangeNoBit) {
+TEST_P(GenerateTest, ThreadsAndChunksChangeNoBit) {
   LanguageModel base = open(options_with(1, 64));
   const auto ids = prompt(45, 0);
   const Said want = say(base, ids, greedy(12));
@@ -79,7 +83,7 @@ TEST_F(GenerateTest, ThreadsAndChunksChangeNoBit) {
   }
 }
 
-TEST_F(GenerateTest, NeighboursChangeNothing) {
+TEST_P(GenerateTest, NeighboursChangeNothing) {
   LanguageModel alone = open(options_with(1, 64));
   LanguageModel batch = open(options_with(2, 64, 5));
   std::vector<std::vector<TokenId>> prompts;
@@ -89,7 +93,7 @@ TEST_F(GenerateTest, NeighboursChangeNothing) {
   for (size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ((*out)[i].ids, say(alone, prompts[i], greedy(10)).ids) << i;
 }
 
-TEST_F(GenerateTest, ASeedGivesOneText) {
+TEST_P(GenerateTest, ASeedGivesOneText) {
   LanguageModel model = open(options_with(1, 64)), other = open(options_with(2, 16));
   GenerateOptions g = greedy(24);
   g.sampling = {};
@@ -100,7 +104,7 @@ TEST_F(GenerateTest, ASeedGivesOneText) {
   EXPECT_EQ(say(other, prompt(9, 1), g).ids, first.ids);
 }
 
-TEST_F(GenerateTest, ForgettingGoesBackToTheSameState) {
+TEST_P(GenerateTest, ForgettingGoesBackToTheSameState) {
   LanguageModel model = open(options_with(1, 64));
   const auto ids = prompt(40, 2);
   const Said want = say(model, ids, greedy(4));
@@ -109,7 +113,7 @@ TEST_F(GenerateTest, ForgettingGoesBackToTheSameState) {
   EXPECT_EQ(say(model, ids, greedy(4)), want);
 }
 
-TEST_F(GenerateTest, ContextEndsWithItsNumber) {
+TEST_P(GenerateTest, ContextEndsWithItsNumber) {
   LlmOptions o = options_with(1, 16);
   o.context = 32;
   LanguageModel model = open(o);
@@ -123,7 +127,7 @@ TEST_F(GenerateTest, ContextEndsWithItsNumber) {
   EXPECT_NE(tooLong.error().text.find("32"), std::string::npos) << tooLong.error().text;
 }
 
-TEST_F(GenerateTest, CancelStopsBetweenSteps) {
+TEST_P(GenerateTest, CancelStopsBetweenSteps) {
   LanguageModel model = open(options_with(2, 64));
   CancelToken token;
   GenerateOptions g = greedy(1000);
@@ -138,7 +142,7 @@ TEST_F(GenerateTest, CancelStopsBetweenSteps) {
   EXPECT_EQ(out->ids.size(), 3u);
 }
 
-TEST_F(GenerateTest, StepsRefuseWhatMakesNoSense) {
+TEST_P(GenerateTest, StepsRefuseWhatMakesNoSense) {
   LanguageModel model = open(options_with(1, 8, 2));
   const std::vector<TokenId> bad = {0, 1 << 20};
   SequenceStep step;
@@ -153,7 +157,7 @@ TEST_F(GenerateTest, StepsRefuseWhatMakesNoSense) {
   EXPECT_EQ(model.step(std::span(&step, 1)).error().code, Code::invalid);
 }
 
-TEST_F(GenerateTest, ReuseFeedsOnlyWhatIsNew) {
+TEST_P(GenerateTest, ReuseFeedsOnlyWhatIsNew) {
   LanguageModel model = open(options_with(2, 16)), fresh = open(options_with(2, 16));
   GenerateOptions how = greedy(5);
   how.sampling.repeat_penalty = 1.5f;  // looks at tokens that are not fed anew
@@ -182,6 +186,9 @@ TEST_F(GenerateTest, ReuseFeedsOnlyWhatIsNew) {
     EXPECT_EQ(model.length(0), fresh.length(0));
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Families, GenerateTest, testing::ValuesIn(kModels),
+                         [](const auto& which) { return std::string(which.param.name); });
 
 }  // namespace
 }  // namespace tern

@@ -105,29 +105,43 @@ TEST(TokenizerGolden, EqualsTheReferenceLibraries) {
   EXPECT_GT(cases, 1500u);
 }
 
-// With the file of SmolLM2 (TERN_TEST_SMOLLM2 names it), all strings of tests/data/llm/smollm2_ids.json, made by
-// llama.cpp.
-TEST(TokenizerGolden, SmolLm2) {
-  const char* path = std::getenv("TERN_TEST_SMOLLM2");
-  if (path == nullptr) GTEST_SKIP() << "TERN_TEST_SMOLLM2 does not name SmolLM2-135M-Instruct.Q4_1.gguf";
+// With a real model's file, all strings of tests/data/llm/<name>_ids.json, made by llama.cpp.
+Tokenizer check_real(const std::string& path, const std::string& ids) {
   auto file = open_model_file(path);
-  ASSERT_TRUE(file.ok()) << file.error().message();
+  EXPECT_TRUE(file.ok()) << (file.ok() ? "" : file.error().message());
   auto data = tokenizer_data((*file)->metadata());
-  ASSERT_TRUE(data.ok()) << data.error().message();
-  const Tokenizer tokenizer = made(std::move(*data));
+  EXPECT_TRUE(data.ok()) << (data.ok() ? "" : data.error().message());
+  Tokenizer tokenizer = made(std::move(*data));
   size_t n = 0;
-  for (const Json& c : json_file("llm/smollm2_ids.json")) {
+  for (const Json& c : json_file("llm/" + ids)) {
     const std::string text = c["text"];
     EXPECT_EQ(plain(tokenizer, text), c["ids_plain"].get<Ids>()) << text;
-    const Ids special = *tokenizer.encode(text, {.add_special = true, .parse_special = true});
+    const Ids special = *tokenizer.encode(text, {.add_special = false, .parse_special = true});
     EXPECT_EQ(special, c["ids_special"].get<Ids>()) << text;
     EXPECT_EQ(*tokenizer.decode(special, true), text);
     ++n;
   }
   EXPECT_GE(n, 40u);
+  return tokenizer;
+}
+
+TEST(TokenizerGolden, SmolLm2) {
+  const char* path = std::getenv("TERN_TEST_SMOLLM2");
+  if (path == nullptr) GTEST_SKIP() << "TERN_TEST_SMOLLM2 does not name SmolLM2-135M-Instruct.Q4_1.gguf";
+  const Tokenizer tokenizer = check_real(path, "smollm2_ids.json");
+  EXPECT_FALSE(tokenizer.adds_bos());
   EXPECT_TRUE(tokenizer.is_end(2));
   EXPECT_TRUE(tokenizer.is_end(0));  // <|endoftext|>, which the file names nowhere
   EXPECT_FALSE(tokenizer.is_end(1));
+}
+
+TEST(TokenizerGolden, Gemma3) {
+  const char* path = std::getenv("TERN_TEST_GEMMA3");
+  if (path == nullptr) GTEST_SKIP() << "TERN_TEST_GEMMA3 does not name gemma-3-270m-q4_k_m.gguf";
+  const Tokenizer tokenizer = check_real(path, "gemma3_ids.json");
+  EXPECT_EQ(*tokenizer.encode(""), (Ids{2}));
+  EXPECT_TRUE(tokenizer.is_end(1));
+  EXPECT_TRUE(tokenizer.is_end(106));  // <end_of_turn>, which the file names nowhere
 }
 
 // The case files: those that load encode as the manifest says, and every refusal names its key.
@@ -236,6 +250,26 @@ TEST(Score, TheSpacePrefixFollowsEverySpecialToken) {
   TokenizerData data = small_spm();
   data.add_space_prefix = false;
   EXPECT_EQ(*made(std::move(data)).encode("a</s>a", {.parse_special = true}), (Ids{1, 5, 2, 5}));
+}
+
+// Gemma's ways: no space in front, runs of lines and spaces as user-defined tokens, which are found before anything is
+// merged, the longest first.
+TEST(Score, RunsOfUserDefinedTokens) {
+  const auto file = open_model_file(TERN_TEST_DATA "/llm/gemma3_tiny.gguf");
+  ASSERT_TRUE(file.ok()) << file.error().message();
+  const Tokenizer t = made(*tokenizer_data((*file)->metadata()));
+  const auto id = [&](std::string_view text) { return *t.find(text); };
+  const TokenId the = id("\xE2\x96\x81the"), two = id("\xE2\x96\x81\xE2\x96\x81"),
+                four = id("\xE2\x96\x81\xE2\x96\x81\xE2\x96\x81\xE2\x96\x81");
+  EXPECT_EQ(plain(t, " the the"), (Ids{the, the}));
+  EXPECT_EQ(plain(t, "the"), (Ids{id("t"), id("he")}));
+  EXPECT_EQ(plain(t, "\n\n\n\n\n"), (Ids{id("\n\n\n"), id("\n\n")}));
+  EXPECT_EQ(plain(t, "on\n the"), (Ids{id("on"), id("\n"), the}));
+  EXPECT_EQ(plain(t, "on      the"), (Ids{id("on"), four, two, id("t"), id("he")}));
+  EXPECT_EQ(plain(t, "\t\t\tx"), (Ids{id("\t\t"), id("\t"), id("x")}));
+  EXPECT_EQ(plain(t, "\xC3\xA9"), (Ids{id("<0xC3>"), id("<0xA9>")}));
+  EXPECT_EQ(*t.encode("<start_of_turn>on", {.parse_special = true}), (Ids{2, 4, id("on")}));
+  EXPECT_EQ(*t.decode(plain(t, "  the\n\n on")), "  the\n\n on");
 }
 
 TEST(Refusals, NameTheKey) {
