@@ -57,7 +57,7 @@ Result<Block> Memory::allocate(uint64_t bytes) {
     return Error{Code::out_of_memory, "a buffer is larger than this machine can address", {}, bytes, 0};
   const uint64_t size = pages(bytes);
   const Error none{Code::out_of_memory, "the system gives no memory for a buffer", {}, bytes, 0};
-  if (size > kSlab / 4) {
+  if (size > kLarge) {
     auto own = Block::Mapping::make(size);
     if (!own) return none;
     std::byte* data = own->data;

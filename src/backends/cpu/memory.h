@@ -30,10 +30,11 @@ class Block {
 };
 
 // Large blocks have a mapping of their own, small ones share mappings of kSlab bytes, each used once from its start to
-// its end. Thread-safe.
+// its end. What is not used costs addresses only, but for the rest of a huge page: slabs are many times as long as what
+// they hold, so that a plan of memory stays right. Thread-safe.
 class Memory {
  public:
-  static constexpr uint64_t kSlab = uint64_t{16} << 20;
+  static constexpr uint64_t kSlab = uint64_t{64} << 20, kLarge = uint64_t{4} << 20;
   // Aligned to a page. Code::out_of_memory where the system gives none.
   Result<Block> allocate(uint64_t bytes);
 

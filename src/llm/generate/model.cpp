@@ -40,13 +40,13 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, const LlmOpti
 
 Result<LanguageModel> LanguageModel::open(const ModelFile& file, const LlmOptions& options) {
   TERN_TRY(LlmInfo info, inspect(file));
-  TERN_TRY(TokenizerData data, tokenizer_data(file.metadata()));
-  TERN_TRY(Tokenizer tokenizer, Tokenizer::create(std::move(data)));
   TERN_TRY(const StepShape shape, llm::shape_for(info, options));
-  TERN_TRY(Graph graph, build_step_graph(file, shape));
   TERN_TRY(const Device device, open_device(options.device, options.device_options));
+  TERN_TRY(auto made, llm::make_tokenizer(file, device));
+  auto& [tokenizer, room] = made;
+  TERN_TRY(Graph graph, build_step_graph(file, shape));
   TERN_TRY(Executable exe, compile(std::move(graph), device, llm::compile_options(shape, options)));
-  TERN_OK(llm::check_fits(file, info, options, device, exe.memory(), device.memory()));
+  TERN_OK(llm::check_fits(file, info, options, device, exe.memory(), room));
   Params params = exe.params();
   TERN_OK(params.load(file, options.progress));
   TERN_TRY(Session session, exe.open(params));

@@ -87,18 +87,32 @@ Options compile_options(const StepShape& shape, const LlmOptions& options) {
   return out;
 }
 
+Result<std::pair<Tokenizer, Room>> make_tokenizer(const ModelFile& file, const Device& device) {
+  Room room{device.memory(), 0};
+  const uint64_t before = heap_in_use();
+  TERN_TRY(TokenizerData data, tokenizer_data(file.metadata()));
+  TERN_TRY(Tokenizer tokenizer, Tokenizer::create(std::move(data)));
+  room.host = heap_in_use() - std::min(before, heap_in_use());
+  return std::pair(std::move(tokenizer), room);
+}
+
 Status check_fits(const ModelFile& file, const LlmInfo& info, const LlmOptions& options, const Device& device,
-                  const MemoryNeed& need, const DeviceMemory& memory) {
-  if (need.total() <= memory.available || memory.total == 0) return ok();  // 0: the system does not tell
+                  const MemoryNeed& need, const Room& room) {
+  if (room.memory.total == 0) return ok();  // the system does not tell
+  // What the host takes counts everywhere: on the CPU it is the same memory, elsewhere a small margin.
+  const uint64_t available = room.memory.available - std::min(room.memory.available, room.host);
+  if (need.total() <= available) return ok();
   const uint32_t context = context_for(info, options);
-  TERN_TRY(const uint32_t fits, largest_context(file, info, options, device, context, need.total(), memory.available));
+  TERN_TRY(const uint32_t fits, largest_context(file, info, options, device, context, need.total(), available));
+  const uint64_t total = need.total() + room.host;
   std::string text = (info.name.empty() ? "the model" : "'" + printable(info.name) + "'") + " with a context of " +
-                     std::to_string(context) + " tokens needs " + std::to_string(need.total()) + " bytes (weights " +
+                     std::to_string(context) + " tokens needs " + std::to_string(total) + " bytes (weights " +
                      std::to_string(need.weights) + ", state " + std::to_string(need.state) + ", scratch " +
-                     std::to_string(need.scratch) + ") and " + std::to_string(memory.available) + " are available; " +
+                     std::to_string(need.scratch) + ") and " + std::to_string(room.memory.available) +
+                     " are available; " +
                      (fits > 0 ? "a context of " + std::to_string(fits) + " tokens fits (--ctx)"
                                : "not even a context of " + std::to_string(kPage) + " tokens fits");
-  return Error{Code::out_of_memory, std::move(text), {}, need.total(), memory.available};
+  return Error{Code::out_of_memory, std::move(text), {}, total, room.memory.available};
 }
 
 }  // namespace llm
@@ -106,17 +120,16 @@ Status check_fits(const ModelFile& file, const LlmInfo& info, const LlmOptions& 
 Result<LlmPlan> LanguageModel::plan(const ModelFile& file, const LlmOptions& options) {
   LlmPlan plan;
   TERN_TRY(plan.info, inspect(file));
-  const uint64_t heap = heap_in_use();
-  TERN_TRY(TokenizerData data, tokenizer_data(file.metadata()));
-  TERN_TRY(const Tokenizer tokenizer, Tokenizer::create(std::move(data)));
-  plan.host = heap_in_use() - std::min(heap, heap_in_use());
   TERN_TRY(const StepShape shape, llm::shape_for(plan.info, options));
   plan.context = llm::context_for(plan.info, options);
-  TERN_TRY(Graph graph, build_step_graph(file, shape));
   TERN_TRY(const Device device, open_device(options.device, options.device_options));
+  TERN_TRY(const auto made, llm::make_tokenizer(file, device));
+  const llm::Room& room = made.second;
+  plan.memory = room.memory;
+  plan.host = room.host;
+  TERN_TRY(Graph graph, build_step_graph(file, shape));
   TERN_TRY(plan.need, memory_need(std::move(graph), device, llm::compile_options(shape, options)));
-  plan.memory = device.memory();
-  if (Status fits = llm::check_fits(file, plan.info, options, device, plan.need, plan.memory); !fits) {
+  if (Status fits = llm::check_fits(file, plan.info, options, device, plan.need, room); !fits) {
     if (fits.error().code != Code::out_of_memory) return fits.take_error();
     plan.refusal = fits.take_error();
   }

@@ -76,7 +76,7 @@ TEST(Plan, NamesTheLargestContextThatFits) {
     const auto available =
         least.total() + static_cast<uint64_t>(share * static_cast<double>(whole.total() - least.total()));
     options.context = info->context;
-    const Status status = llm::check_fits(*file, *info, options, *device, whole, {available, available});
+    const Status status = llm::check_fits(*file, *info, options, *device, whole, {{available, available}, 0});
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().code, Code::out_of_memory);
     EXPECT_EQ(status.error().need, whole.total());
@@ -89,10 +89,12 @@ TEST(Plan, NamesTheLargestContextThatFits) {
     EXPECT_GT(need(std::min(named + 32, info->context)).total(), available);
   }
   options.context = info->context;
-  const Status none = llm::check_fits(*file, *info, options, *device, whole, {100, 100});
+  const Status none = llm::check_fits(*file, *info, options, *device, whole, {{100, 100}, 0});
   ASSERT_FALSE(none.ok());
   EXPECT_NE(none.error().text.find("not even"), std::string::npos);
-  EXPECT_TRUE(llm::check_fits(*file, *info, options, *device, whole, {whole.total(), whole.total()}).ok());
+  EXPECT_TRUE(llm::check_fits(*file, *info, options, *device, whole, {{whole.total(), whole.total()}, 0}).ok());
+  // What the host takes for itself is not there for the device.
+  EXPECT_FALSE(llm::check_fits(*file, *info, options, *device, whole, {{whole.total(), whole.total()}, 1}).ok());
 }
 
 }  // namespace
