@@ -27,6 +27,18 @@ def call(*args, stdin=None, timeout=120):
     return subprocess.run([PROGRAM, *map(str, args)], input=stdin if stdin is not None else b"", capture_output=True, timeout=timeout)
 
 
+def shown(master):
+    """All that a program wrote to a terminal whose other end is closed: it comes in pieces."""
+    data = b""
+    try:
+        while piece := os.read(master, 65536):
+            data += piece
+    except OSError:  # the end, as Linux tells it
+        pass
+    os.close(master)
+    return data.decode(errors="replace")
+
+
 def mentions(case, text):
     return all(re.search(pattern, text, re.I) for pattern in case["must_mention"])
 

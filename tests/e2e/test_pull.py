@@ -11,7 +11,7 @@ import tempfile
 import threading
 import unittest
 
-from program import BAD_INPUT, FINE, NO_RESOURCE, PROGRAM, SMALL, WRONG_USE, ProgramTest, path
+from program import BAD_INPUT, FINE, NO_RESOURCE, PROGRAM, SMALL, WRONG_USE, ProgramTest, path, shown
 
 MODEL = pathlib.Path(path(SMALL)).read_bytes()
 BIG = MODEL + bytes(range(256)) * 8192  # 2 MiB behind a header: what follows a model's tensors is nobody's matter
@@ -257,10 +257,9 @@ class Pull(HubTest):
         master, slave = pty.openpty()
         done = subprocess.run([PROGRAM, "pull", self.server.url + "/m.gguf"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, timeout=60)
         os.close(slave)
-        shown = os.read(master, 65536).decode()
-        os.close(master)
+        seen = shown(master)
         self.assertEqual(done.returncode, FINE)
-        self.assertRegex(shown, r"m\.gguf +\d+%")
+        self.assertRegex(seen, r"m\.gguf +\d+%")
 
 
 class Hub(HubTest):

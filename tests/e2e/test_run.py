@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from program import BAD_INPUT, CASES, FINE, LATER, NO_RESOURCE, PROGRAM, SMALL, WRONG_USE, ProgramTest, call, mentions, path
+from program import BAD_INPUT, CASES, FINE, LATER, NO_RESOURCE, PROGRAM, SMALL, WRONG_USE, ProgramTest, call, mentions, path, shown
 
 
 def ids_text(ids):
@@ -166,10 +166,9 @@ class Run(ProgramTest):
         master, slave = pty.openpty()
         done = subprocess.run([PROGRAM, "run", path(SMALL), "-p", "Hello tern", "-n", "4", "--temp", "0"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, timeout=120)
         os.close(slave)
-        shown = os.read(master, 65536).decode(errors="replace")
-        os.close(master)
+        seen = shown(master)
         self.assertEqual(done.returncode, FINE)
-        self.assertRegex(shown, r"\d+ tokens read at")
+        self.assertRegex(seen, r"\d+ tokens read at")
 
     def test_interrupt_ends_the_answer(self):
         command = [PROGRAM, "run", path(SMALL), "-p", "Hello tern", "-n", "1000000", "--ctx", "100000", "--ignore-eos", "--temp", "0"]
