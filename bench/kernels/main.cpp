@@ -278,15 +278,17 @@ int run(int argc, char** argv) {
     std::printf("one thread, %s: read %.1f GB/s, f32 %.1f GFLOP/s, dot4 %.1f GOP/s\n", host_caps().isa.c_str(),
                 roofs.read * 1e-9, roofs.flop * 1e-9, roofs.int8 * 1e-9);
   Table t(roofs, o);
-  for (const char* f : {"q4_1", "q4_0", "q8_0"}) packed(t, f, 1, 65536, 4096 / 2);
+  const char* const kFormats[] = {"q4_1", "q4_0", "q8_0", "q5_0",  "q5_1", "q6_k", "q5_k",
+                                  "q4_k", "q3_k", "q2_k", "tq2_0", "q2_0", "q1_0"};
+  for (const char* f : kFormats) packed(t, f, 1, 65536, 4096 / 2);
   packed(t, "q4_1", 1, 49152, 576);
   packed(t, "q4_1", 1, 1536, 576);
   packed(t, "q4_1", 1, 576, 1536);
   for (const char* f : {"q4_1", "q4_0", "q8_0"}) packed(t, f, 512, 1536, 576);
-  packed(t, "q4_1", 512, 1024, 1024);
   packed(t, "q4_1", 512, 576, 1536);
   packed(t, "q4_1", 512, 576, 1536, false, true);
   packed(t, "q4_1", 512, 576, 576);
+  for (const char* f : kFormats) packed(t, f, 512, 1024, 1024);
   packed(t, "q4_1", 4, 1536, 576);
   packed(t, "q4_1", 1, 8192, 2048, true);
   packed(t, "q4_1", 512, 1024, 1024, true);

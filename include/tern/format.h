@@ -16,7 +16,7 @@ namespace tern {
 
 enum class CodeClass : uint8_t {
   flt,         // plain floats: value = code; a TensorType names these by dtype alone, format stays null
-  packed,      // (code - zero) * scale: sign, ternary and 2..8-bit integers
+  packed,      // (step * code - zero) * scale: sign, ternary and 2..8-bit integers
   packed_min,  // code * scale + min
   lookup,      // table[code] * scale
 };
@@ -33,27 +33,36 @@ struct FileId {
   uint32_t id;
 };
 
+// Where a format writes what blocks hold, each plane in order of the values. Null pointers only for planes that the
+// format's class does not have.
+struct SplitPlanes {
+  uint8_t* codes;       // one a value, unsigned
+  float* scales;        // one a group; with two levels the whole numbers that multiply outer_scales
+  float* mins;          // packed_min: likewise
+  float* outer_scales;  // two levels: one a block
+  float* outer_mins;    // two levels, packed_min: one a block; what is added is mins * outer_mins
+};
+
 struct Format {
   std::string_view name;          // "q4_1"; lower case, as printed in IR and on the command line
   std::array<uint32_t, 2> block;  // {rows, columns}: extent of a block; almost always {1, 32}
   uint32_t bytes;                 // of a block
   CodeClass cls;
-  uint8_t bits;                   // of a code
-  int16_t zero;                   // packed: the code that means 0 (codes are unsigned: q8_0 has 128)
+  uint8_t bits;                   // of a code, up to 8
+  int16_t zero;                   // packed: step * code that means 0 (codes are unsigned: q8_0 has 128)
+  uint8_t step = 1;               // packed: 2 where codes 0 and 1 mean -1 and +1 (zero is 1)
   uint16_t group;                 // elements that share a scale
-  DType scale;                    // storage type of scales and mins in packed layouts: f16 or f32
-  bool has_outer;                 // two-level scales: sub_scales and sub_mins are integers times outer
+  DType scale;                    // storage type of scales and mins, or of outer ones, in packed layouts: f16 or f32
+  uint8_t sub_bits = 0;           // two-level scales: 8 where scales (and mins) are whole numbers -128 .. 127 times the
+                                  // block's outer one, 4 where both are 0 .. 15; 0: one level
   std::span<const int8_t> table;  // lookup: value of each code
   // The exact f32 values of block `block` (row-major over the whole value); out has block[0] * block[1] elements.
   void (*decode)(const Planes& planes, int64_t block, float* out);
-  // Canonical codes of one block, and per group its scale and min as f32 (bit-exact products of what the file stores
-  // where they fit f16/f32). All that packing reads. codes: one a value. mins may be null for classes without minimum.
-  // Null for class flt: packing copies the elements.
-  void (*split)(const Planes& planes, int64_t block, uint16_t* codes, float* scales, float* mins);
-  // The same for `blocks` consecutive blocks, at the speed of memory. split_run writes one byte a code and is null
-  // where bits > 8 or split is null.
+  // The same for `blocks` consecutive blocks, at the speed of memory.
   void (*decode_run)(const Planes& planes, int64_t block, int64_t blocks, float* out);
-  void (*split_run)(const Planes& planes, int64_t block, int64_t blocks, uint8_t* codes, float* scales, float* mins);
+  // Codes, scales and mins of `blocks` consecutive blocks, at the speed of memory: all that packing reads. Scales are
+  // exact: f32 holds every product of what files store. Null for class flt: packing copies the elements.
+  void (*split)(const Planes& planes, int64_t block, int64_t blocks, SplitPlanes out);
   // Null where tern does not write the format. values: one block; importance: one weight a value, or null; formats
   // whose rounding follows a fixed rule ignore it. Block formats refuse values that are not finite or need a scale
   // beyond f16.

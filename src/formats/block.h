@@ -1,6 +1,7 @@
 // What the format files share: finding a block, halves in bytes, and checks of values to be encoded.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -52,6 +53,57 @@ inline void split_nibbles(const std::byte* packed, uint8_t* codes) {
   std::memcpy(codes, out, sizeof(out));
 }
 
+// `bits` bits from `shift` on of each of 32 bytes, as codes.
+inline void take_bits32(const std::byte* packed, int shift, int bits, uint8_t* codes) {
+  const uint64_t mask = ((uint64_t{1} << bits) - 1) * 0x0101010101010101ULL;
+  uint64_t word[4];
+  std::memcpy(word, packed, sizeof(word));
+  for (uint64_t& w : word) w = w >> shift & mask;
+  std::memcpy(codes, word, sizeof(word));
+}
+// The same, put above the `above` low bits that codes have already.
+inline void or_bits32(const std::byte* packed, int shift, int bits, int above, uint8_t* codes) {
+  uint64_t high[4], low[4];
+  take_bits32(packed, shift, bits, reinterpret_cast<uint8_t*>(high));
+  std::memcpy(low, codes, sizeof(low));
+  for (int i = 0; i < 4; ++i) low[i] |= high[i] << above;
+  std::memcpy(codes, low, sizeof(low));
+}
+// 32 bytes: 32 codes in the low nibbles, then 32 in the high ones.
+inline void split_nibbles32(const std::byte* packed, uint8_t* codes) {
+  take_bits32(packed, 0, 4, codes);
+  take_bits32(packed, 4, 4, codes + 32);
+}
+inline void join_nibbles32(const uint8_t* codes, std::byte* out) {
+  for (int l = 0; l < 32; ++l)
+    out[l] = static_cast<std::byte>((codes[l] & 15) | static_cast<uint8_t>(codes[l + 32] << 4));
+}
+
+// Ones where bits of `bits` stand, byte by byte: bit i in bit 0 of byte i.
+inline uint64_t spread_bits(uint32_t bits) {
+  const uint64_t each = (uint64_t{bits & 0xff} * 0x0101010101010101ULL) & 0x8040201008040201ULL;
+  return (each + 0x7f7f7f7f7f7f7f7fULL) >> 7 & 0x0101010101010101ULL;  // no byte carries: each is a power of two or 0
+}
+
+// Nibbles as split_nibbles reads them, and a fifth bit for each code: bit j of high for code j.
+inline void split_fives(const std::byte* packed, uint32_t high, uint8_t* codes) {
+  split_nibbles(packed, codes);
+  for (int i = 0; i < 4; ++i) {
+    uint64_t word;
+    std::memcpy(&word, codes + 8 * i, 8);
+    word |= spread_bits(high >> (8 * i)) << 4;
+    std::memcpy(codes + 8 * i, &word, 8);
+  }
+}
+// The other way: the fifth bits in four bytes, then the nibbles.
+inline void join_fives(const uint8_t* codes, std::byte* out) {
+  uint32_t high = 0;
+  for (uint32_t j = 0; j < 32; ++j) high |= static_cast<uint32_t>(codes[j] >> 4) << j;
+  std::memcpy(out, &high, sizeof(high));
+  for (uint32_t j = 0; j < 16; ++j)
+    out[4 + j] = static_cast<std::byte>((codes[j] & 15) | static_cast<uint8_t>(codes[j + 16] << 4));
+}
+
 inline Status check_block(std::string_view format, std::span<const float> values, size_t want) {
   if (values.size() != want)
     return make_error(Code::invalid, std::string(format) + " encodes blocks of " + std::to_string(want) +
@@ -68,7 +120,21 @@ inline Status check_scale(std::string_view format, float scale) {
   return make_error(Code::invalid, std::string(format) + " cannot hold a block whose scale is beyond f16");
 }
 
-// Runs one block function over consecutive blocks.
+inline float largest_magnitude(std::span<const float> values) {
+  float largest = 0;
+  for (float v : values) largest = std::max(largest, std::abs(v));
+  return largest;
+}
+// -d, 0, +d as 0, 1, 2; halves away from zero.
+inline uint32_t ternary_code(float value, float d) {
+  return static_cast<uint32_t>((d != 0 ? static_cast<int>(std::round(value / d)) : 0) + 1);
+}
+
+// One block function, over the block asked for and over consecutive blocks.
+template <auto kDecodeBlock, uint32_t kBytes>
+void decode_one(const Planes& planes, int64_t block, float* out) {
+  kDecodeBlock(block_at(planes, block, kBytes), out);
+}
 template <auto kDecodeBlock, uint32_t kBytes, uint32_t kElements>
 void decode_each(const Planes& planes, int64_t block, int64_t blocks, float* out) {
   const std::byte* at = block_at(planes, block, kBytes);

@@ -28,12 +28,10 @@ const Format kFormat_f16 = {.name = "f16",
                             .zero = 0,
                             .group = 1,
                             .scale = DType::f32,
-                            .has_outer = false,
                             .table = {},
                             .decode = decode,
-                            .split = nullptr,
                             .decode_run = decode_run,
-                            .split_run = nullptr,
+                            .split = nullptr,
                             .encode = encode,
                             .ids = kIds};
 

@@ -27,12 +27,10 @@ const Format kFormat_f32 = {.name = "f32",
                             .zero = 0,
                             .group = 1,
                             .scale = DType::f32,
-                            .has_outer = false,
                             .table = {},
                             .decode = decode,
-                            .split = nullptr,
                             .decode_run = decode_run,
-                            .split_run = nullptr,
+                            .split = nullptr,
                             .encode = encode,
                             .ids = kIds};
 

@@ -16,21 +16,15 @@ void decode_block(const std::byte* block, float* out) {
   for (uint32_t j = 0; j < kElements; ++j) out[j] = static_cast<float>(static_cast<int>(codes[j]) - 8) * d;
 }
 constexpr auto decode_run = formats::decode_each<decode_block, kBytes, kElements>;
-void decode(const Planes& planes, int64_t block, float* out) {
-  decode_block(formats::block_at(planes, block, kBytes), out);
-}
+constexpr auto decode = formats::decode_one<decode_block, kBytes>;
 
-void split_run(const Planes& planes, int64_t block, int64_t blocks, uint8_t* codes, float* scales, float*) {
+void split(const Planes& planes, int64_t block, int64_t blocks, SplitPlanes out) {
   const std::byte* at = formats::block_at(planes, block, kBytes);
+  uint8_t* codes = out.codes;
   for (int64_t b = 0; b < blocks; ++b, at += kBytes, codes += kElements) {
-    scales[b] = formats::load_half(at);
+    out.scales[b] = formats::load_half(at);
     formats::split_nibbles(at + 2, codes);
   }
-}
-void split(const Planes& planes, int64_t block, uint16_t* codes, float* scales, float* mins) {
-  uint8_t bytes[kElements];
-  split_run(planes, block, 1, bytes, scales, mins);
-  std::copy_n(bytes, kElements, codes);
 }
 
 // The value of largest magnitude, sign kept, becomes -8: the range [-8, 7] is then used on the side that needs it.
@@ -65,12 +59,10 @@ const Format kFormat_q4_0 = {.name = "q4_0",
                              .zero = 8,
                              .group = kElements,
                              .scale = DType::f16,
-                             .has_outer = false,
                              .table = {},
                              .decode = decode,
-                             .split = split,
                              .decode_run = decode_run,
-                             .split_run = split_run,
+                             .split = split,
                              .encode = encode,
                              .ids = kIds};
 

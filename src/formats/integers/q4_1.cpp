@@ -16,22 +16,16 @@ void decode_block(const std::byte* block, float* out) {
   for (uint32_t j = 0; j < kElements; ++j) out[j] = static_cast<float>(codes[j]) * d + m;  // the product is exact
 }
 constexpr auto decode_run = formats::decode_each<decode_block, kBytes, kElements>;
-void decode(const Planes& planes, int64_t block, float* out) {
-  decode_block(formats::block_at(planes, block, kBytes), out);
-}
+constexpr auto decode = formats::decode_one<decode_block, kBytes>;
 
-void split_run(const Planes& planes, int64_t block, int64_t blocks, uint8_t* codes, float* scales, float* mins) {
+void split(const Planes& planes, int64_t block, int64_t blocks, SplitPlanes out) {
   const std::byte* at = formats::block_at(planes, block, kBytes);
+  uint8_t* codes = out.codes;
   for (int64_t b = 0; b < blocks; ++b, at += kBytes, codes += kElements) {
-    scales[b] = formats::load_half(at);
-    if (mins != nullptr) mins[b] = formats::load_half(at + 2);
+    out.scales[b] = formats::load_half(at);
+    out.mins[b] = formats::load_half(at + 2);
     formats::split_nibbles(at + 4, codes);
   }
-}
-void split(const Planes& planes, int64_t block, uint16_t* codes, float* scales, float* mins) {
-  uint8_t bytes[kElements];
-  split_run(planes, block, 1, bytes, scales, mins);
-  std::copy_n(bytes, kElements, codes);
 }
 
 Status encode(std::span<const float> values, const float*, std::byte* out) {
@@ -66,12 +60,10 @@ const Format kFormat_q4_1 = {.name = "q4_1",
                              .zero = 0,
                              .group = kElements,
                              .scale = DType::f16,
-                             .has_outer = false,
                              .table = {},
                              .decode = decode,
-                             .split = split,
                              .decode_run = decode_run,
-                             .split_run = split_run,
+                             .split = split,
                              .encode = encode,
                              .ids = kIds};
 

@@ -16,24 +16,18 @@ void decode_block(const std::byte* block, float* out) {
   for (uint32_t j = 0; j < kElements; ++j) out[j] = static_cast<float>(q[j]) * d;
 }
 constexpr auto decode_run = formats::decode_each<decode_block, kBytes, kElements>;
-void decode(const Planes& planes, int64_t block, float* out) {
-  decode_block(formats::block_at(planes, block, kBytes), out);
-}
+constexpr auto decode = formats::decode_one<decode_block, kBytes>;
 
-void split_run(const Planes& planes, int64_t block, int64_t blocks, uint8_t* codes, float* scales, float*) {
+void split(const Planes& planes, int64_t block, int64_t blocks, SplitPlanes out) {
   const std::byte* at = formats::block_at(planes, block, kBytes);
+  uint8_t* codes = out.codes;
   for (int64_t b = 0; b < blocks; ++b, at += kBytes, codes += kElements) {
-    scales[b] = formats::load_half(at);
+    out.scales[b] = formats::load_half(at);
     uint64_t words[4];
     std::memcpy(words, at + 2, sizeof(words));
     for (uint64_t& word : words) word ^= 0x8080808080808080ULL;  // q + 128 in every byte
     std::memcpy(codes, words, sizeof(words));
   }
-}
-void split(const Planes& planes, int64_t block, uint16_t* codes, float* scales, float* mins) {
-  uint8_t bytes[kElements];
-  split_run(planes, block, 1, bytes, scales, mins);
-  std::copy_n(bytes, kElements, codes);
 }
 
 Status encode(std::span<const float> values, const float*, std::byte* out) {
@@ -63,12 +57,10 @@ const Format kFormat_q8_0 = {.name = "q8_0",
                              .zero = 128,
                              .group = kElements,
                              .scale = DType::f16,
-                             .has_outer = false,
                              .table = {},
                              .decode = decode,
-                             .split = split,
                              .decode_run = decode_run,
-                             .split_run = split_run,
+                             .split = split,
                              .encode = encode,
                              .ids = kIds};
 

@@ -46,10 +46,12 @@ void store_block(Launcher& l, uint16_t operand, const V& row, const V& columns, 
     scale = most * (1.f / (127.f * 256.f));
     sum = (code << 8) + second;
   }
+  const V half = kir::wg_add(kir::select(kir::lane() < 16, sum, kir::constant(kir::i32, 0)));
   sum = kir::wg_add(sum);
   kir::If(kir::lane() == 0, [&] {
     words.as(kir::f32).store(base + act_scale_at(columns, block), kir::select(there, scale, V(0.f)));
     words.as(kir::i32).store(base + act_sum_at(columns, block), sum);
+    words.as(kir::i32).store(base + act_half_sum_at(columns, block), half);
   });
 }
 

@@ -8,14 +8,16 @@ namespace tern::kernels {
 
 constexpr uint32_t kBlock = 32;
 
-// Where the planes of one row of `columns` values lie, in words from act_row: codes, scales, sums, second codes.
+// Where the planes of one row of `columns` values lie, in words from act_row: codes, scales, sums, sums of first
+// halves, second codes.
 inline bool fine_blocks(const Layout& layout) { return layout.tile[0] != 0; }
 inline kir::V act_row(const Layout& layout, const kir::V& row, const kir::V& columns) {
-  return row * (columns / 16 * (fine_blocks(layout) ? 9 : 5));
+  return row * (columns / 32 * (fine_blocks(layout) ? 19 : 11));
 }
 inline kir::V act_scale_at(const kir::V& columns, const kir::V& block) { return columns / 4 + block; }
 inline kir::V act_sum_at(const kir::V& columns, const kir::V& block) { return columns / 32 * 9 + block; }
-inline kir::V act_second_at(const kir::V& columns) { return columns / 16 * 5; }
+inline kir::V act_half_sum_at(const kir::V& columns, const kir::V& block) { return columns / 32 * 10 + block; }
+inline kir::V act_second_at(const kir::V& columns) { return columns / 32 * 11; }
 
 // Stores the block that 32 lanes hold, one value a lane, for a workgroup of exactly 32 lanes, as block `block` of row
 // `row` of an operand whose rows have `columns` values. Uniform control only.

@@ -4,29 +4,68 @@
 
 namespace tern::kernels {
 
+using kir::V;
+
 OrRefuse<Packed> packed_shape(const TensorType& type, Tile tile) {
-  const Format* f = type.format;
-  if (!f || (f->cls != CodeClass::packed && f->cls != CodeClass::packed_min))
-    return refuse("the weight is no packed integer");
-  if (f->block[0] != 1) return refuse("blocks of several rows");
-  if (f->scale != DType::f16 && f->scale != DType::f32) return refuse("scales of " + std::string(dtype_name(f->scale)));
+  TERN_ACCEPT(const PackedGeometry g, packed_geometry(type, tile));
+  const Format& f = *type.format;
+  if (f.cls == CodeClass::lookup) return refuse("codes of a table");
   Packed p;
-  p.rows = tile[0];
-  p.code_bits = f->bits;
-  p.bits = tile[1] ? tile[1] : f->bits <= 2 ? f->bits : f->bits <= 4 ? 4u : 8u;
-  p.group = std::min<uint32_t>(32, f->group);
-  p.groups = 32 / p.group;
-  p.has_min = f->cls == CodeClass::packed_min;
-  p.zero = p.has_min ? 0 : f->zero;
-  p.scale = f->scale == DType::f16 ? kir::f16 : kir::f32;
-  p.record_bytes = p.rows * (p.bits * 4 + p.groups * kir::type_bytes(p.scale) * (p.has_min ? 2 : 1));
-  if (p.record_bytes % 4 != 0) return refuse("records are no whole words");
+  p.rows = static_cast<uint32_t>(g.rows);
+  p.bits = static_cast<uint32_t>(g.bits);
+  p.low_bits = static_cast<uint32_t>(g.low_bits());
+  p.code_bits = f.bits;
+  p.groups = static_cast<uint32_t>(g.groups);
+  p.group = 32 / p.groups;
+  p.span_blocks = static_cast<uint32_t>(g.span / 32);
+  p.has_min = g.has_min;
+  p.sub_bits = f.sub_bits;
+  p.zero = p.has_min ? 0 : f.zero;
+  p.step = f.step;
+  p.scale = f.scale == DType::f16 ? kir::f16 : kir::f32;
+  p.span_bytes = static_cast<uint32_t>(g.span_bytes);
+  p.head_bytes = static_cast<uint32_t>(g.head_bytes);
+  p.sub_bytes = static_cast<uint32_t>(g.sub_planes * g.groups * g.rows);
+  p.block_bytes = static_cast<uint32_t>(g.block_bytes);
   return p;
 }
 
-kir::V packed_codes4(const Packed& p, const kir::V& word, uint32_t field) {
-  const uint32_t mask = p.bits == 8 ? 0xffffffffu : ((1u << p.bits) - 1) * 0x01010101u;
-  return (word >> static_cast<int>(p.bits * field)) & mask;
+PackedRow::PackedRow(const Packed& f, const kir::Buffer& words, const V& span, const V& row)
+    : f_(f), words_(words), span_(span), row_(row) {
+  if (f.sub_bits == 0) return;
+  const V at = span_ * (f_.span_bytes / kir::type_bytes(f_.scale)) + row_;
+  outer_[0] = words_.as(f_.scale)[at];
+  if (f.has_min) outer_[1] = words_.as(f_.scale)[at + f_.rows];
+}
+
+V PackedRow::word(const V& block, const V& index) const {
+  const V at = span_ * (f_.span_bytes / 4) + (block * (f_.block_bytes / 4) + (f_.head_bytes + f_.sub_bytes) / 4);
+  return words_[at + index * f_.rows + row_];
+}
+
+V PackedRow::codes4(const V& block, const V& quad) const {
+  // A quad's field of a word.
+  auto field = [&](const V& word, uint32_t bits) {
+    return bits == 8 ? word : word >> (quad % (8 / bits) * bits) & ((1u << bits) - 1) * 0x01010101u;
+  };
+  const uint32_t low = f_.low_bits, high = f_.bits - low;
+  const V index = quad / (8 / low);
+  if (high == 0) return field(word(block, index), low);
+  const uint32_t per_high = low / high;
+  const V top = field(word(block, index / per_high * (per_high + 1)), high);
+  return field(word(block, index + index / per_high + 1), low) | top << static_cast<int>(low);
+}
+
+V PackedRow::level(const V& block, const V& sub, int which) const {
+  if (f_.sub_bits == 0) {
+    const uint32_t first = which == 0 ? 0 : f_.groups * f_.rows;
+    return words_.as(f_.scale)[span_ * (f_.span_bytes / kir::type_bytes(f_.scale)) + (sub * f_.rows + first) + row_];
+  }
+  const uint32_t plane = which == 0 || f_.sub_bits == 4 ? 0 : f_.groups * f_.rows;
+  const V at = span_ * f_.span_bytes + (block * f_.block_bytes + (f_.head_bytes + plane)) + sub * f_.rows + row_;
+  V whole = words_.as(kir::i8)[at];
+  if (f_.sub_bits == 4) whole = which == 0 ? whole & 15 : whole >> 4 & 15;
+  return outer_[which] * kir::cast(kir::f32, whole);
 }
 
 std::vector<Layout> packed_layouts(const TensorType& type, const Caps& caps) {

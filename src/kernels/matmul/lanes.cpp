@@ -54,7 +54,7 @@ kir::Type sum_type(const Problem& p, const Part& part) {
 struct Weight {
   Source source = Source::tiles;
   Packed packed;
-  kir::Buffer data, words, scales;
+  kir::Buffer data, words;
 };
 
 class PartKernel {
@@ -179,44 +179,47 @@ class PartKernel {
     });
   }
 
-  // Every weight is made exactly: code, scale and minimum have few bits, so one fma rounds nothing that a float could
-  // hold.
   void sum_packed(size_t w) {
     const Packed& f = weights_[w].packed;
-    const V blocks = l_.size(l_.dims().floordiv(p_.extent[2], kBlock));
-    const int R = static_cast<int>(f.rows), fields = static_cast<int>(f.fields()), bits = static_cast<int>(f.bits),
-              quads = static_cast<int>(f.group / 4);
-    const uint32_t mask = (1u << f.bits) - 1;
-    kir::For(0, blocks, [&](V b) {
-      const V record = tile_ * blocks + b, words = record * static_cast<int>(f.record_words()),
-              scales = record * static_cast<int>(f.record_scales());
-      for (int sub = 0; sub < static_cast<int>(f.groups); ++sub) {
-        std::vector<V> scale, low;
-        for (int u = 0; u < s_.vectors; ++u) {
-          const V at = scales + (static_cast<int>(f.first_scale()) + sub * R + u * kLanes) + lane0_ + kir::lane();
-          scale.push_back(weights_[w].scales[at]);
-          low.push_back(f.has_min ? weights_[w].scales[at + static_cast<int>(f.groups) * R]
-                                  : scale.back() * -static_cast<float>(f.zero));
-        }
-        kir::For(sub * quads, (sub + 1) * quads, [&](V quad) {
-          std::vector<V> word;
-          const V q = kir::cast(kir::u32, quad);
-          for (int u = 0; u < s_.vectors; ++u) {
-            word.push_back(weights_[w].words[words + q / fields * R + (lane0_ + u * kLanes) + kir::lane()] >>
-                           (q % fields * bits));
-          }
-          for (int i = 0; i < 4; ++i) {
-            std::vector<V> values;
-            for (int u = 0; u < s_.vectors; ++u) {
-              const V code =
-                  kir::cast(kir::f32, kir::bitcast(kir::i32, word[static_cast<size_t>(u)] >> (8 * i) & mask));
-              values.push_back(kir::fma(code, scale[static_cast<size_t>(u)], low[static_cast<size_t>(u)]));
-            }
-            column(w, b * static_cast<int>(kBlock) + q * 4 + i, values);
-          }
-        });
-      }
+    const V spans = l_.size(l_.dims().floordiv(p_.extent[2], f.span_columns()));
+    kir::For(0, spans, [&](V span) {
+      std::vector<PackedRow> rows;
+      for (int u = 0; u < s_.vectors; ++u)
+        rows.emplace_back(f, weights_[w].words, tile_ * spans + span, lane0_ + u * kLanes + kir::lane());
+      if (f.span_blocks == 1) return sum_block(w, rows, kir::constant(kir::u32, 0), span);
+      kir::For(0, f.span_blocks, [&](V j) {
+        const V block = kir::cast(kir::u32, j);
+        sum_block(w, rows, block, span * f.span_blocks + block);
+      });
     });
+  }
+
+  // Every weight is made exactly: code, scale and minimum have few bits, so one fma rounds nothing that a float could
+  // hold.
+  void sum_block(size_t w, const std::vector<PackedRow>& rows, V block, V b) {
+    const Packed& f = weights_[w].packed;
+    const int quads = static_cast<int>(f.group / 4);
+    for (int sub = 0; sub < static_cast<int>(f.groups); ++sub) {
+      std::vector<V> scale, low;
+      for (const PackedRow& row : rows) {
+        const V group = kir::constant(kir::u32, sub), step = row.scale(block, group);
+        scale.push_back(f.step == 1 ? step : step * static_cast<float>(f.step));
+        low.push_back(f.has_min ? row.min(block, group) : step * -static_cast<float>(f.zero));
+      }
+      kir::For(sub * quads, (sub + 1) * quads, [&](V quad) {
+        const V q = kir::cast(kir::u32, quad);
+        std::vector<V> codes;
+        for (const PackedRow& row : rows) codes.push_back(row.codes4(block, q));
+        for (int i = 0; i < 4; ++i) {
+          std::vector<V> values;
+          for (size_t u = 0; u < rows.size(); ++u) {
+            const V code = kir::cast(kir::f32, kir::bitcast(kir::i32, codes[u] >> (8 * i) & 0xff));
+            values.push_back(kir::fma(code, scale[u], low[u]));
+          }
+          column(w, b * static_cast<int>(kBlock) + q * 4 + i, values);
+        }
+      });
+    }
   }
 
   void write(V column0, bool exact, V m) {
@@ -261,7 +264,6 @@ std::vector<Weight> bind_weights(Launcher& l, const Part& part, const std::vecto
       const auto shape = packed_shape(o.type, o.layout.tile);
       w.packed = *shape;
       w.words = l.bind(uses[i], name, kir::u32);
-      w.scales = w.words.as(w.packed.scale);
     } else {
       w.data = l.bind(uses[i], name, *type);
     }
@@ -366,7 +368,7 @@ OrRefuse<std::vector<Bid>> bid_lanes(const Problem& p, const Asked& asked) {
     if (size > static_cast<double>(asked.caps.max_binding_bytes))
       return refuse("operand " + std::to_string(i) + " exceeds a binding");
   }
-  bid.numerics = numerics_tag("matmul lanes 1", {}, asked.caps, format);
+  bid.numerics = numerics_tag("matmul lanes 2", {}, asked.caps, format);
   bid.bytes += bytes_of(x, bid.layouts[r.x], p, asked);
   bid.seconds = asked.caps.launch_s * bid.launches +
                 std::max(bid.bytes / asked.caps.read_bytes_per_s, (bid.flop + decode) / asked.caps.flop_per_s);

@@ -62,7 +62,7 @@ class Dots {
 
 struct Weight {
   Packed shape;
-  kir::Buffer words, scales;
+  kir::Buffer words;
 };
 
 class PartKernel {
@@ -97,9 +97,13 @@ class PartKernel {
     }
     for (size_t i = 0; i < weights_.size() * static_cast<size_t>(s_.tokens * s_.vectors); ++i)
       acc_.push_back(kir::var(0.f));
-    blocks_ = l_.size(dims.floordiv(k, kBlock));
-    kir::For(0, blocks_, [&](V b) {
-      for (size_t w = 0; w < weights_.size(); ++w) block_of(w, b);
+    // Weights of one part may have spans of different length: all divide the longest, and that divides k.
+    uint32_t longest = 1;
+    for (const Weight& w : weights_) longest = std::max(longest, w.shape.span_blocks);
+    kir::For(0, l_.size(dims.floordiv(k, longest * kBlock)), [&](V i) {
+      for (size_t w = 0; w < weights_.size(); ++w) {
+        times(longest / weights_[w].shape.span_blocks, i, [&](V span) { span_of(w, span); });
+      }
     });
     write((first_tile + tile_) * 64 + lane0_, exact, m);
   }
@@ -115,40 +119,50 @@ class PartKernel {
 
   V second(int t, V index) { return act(t, act_second_at(columns_k_) + index); }
 
-  // The sum of activation codes over quads [first, end) of a block: the row's own sum where that is the whole block.
-  V code_sum(int t, V b, int first, int end) {
-    if (first == 0 && end == 8) return acts_.as(kir::i32)[base_[static_cast<size_t>(t)] + act_sum_at(columns_k_, b)];
-    const V ones = kir::constant(kir::u32, 0x01010101);
-    V sum = kir::constant(kir::i32, 0);
-    for (int q = first; q < end; ++q) sum = kir::dot4(sum, ones, act(t, b * 8 + q));
-    if (!fine_) return sum;
-    sum = sum << 8;
-    for (int q = first; q < end; ++q) sum = kir::dot4(sum, ones, second(t, b * 8 + q));
-    return sum;
+  // Runs f for outer * count + 0 .. count - 1.
+  static void times(uint32_t count, const V& outer, const std::function<void(V)>& f) {
+    if (count == 1) return f(outer);
+    kir::For(0, count, [&](V j) { f(outer * count + kir::cast(kir::u32, j)); });
   }
 
-  void block_of(size_t w, V b) {
-    const Weight& weight = weights_[w];
-    const Packed& f = weight.shape;
-    const V record = tile_ * blocks_ + b, lane = lane0_ + kir::lane();
-    const V words = record * static_cast<int>(f.record_words()), scales = record * static_cast<int>(f.record_scales());
+  // The sum of activation codes over a group of a block.
+  V code_sum(const Packed& f, int t, V b, int sub) {
+    const kir::Buffer sums = acts_.as(kir::i32);
+    const V base = base_[static_cast<size_t>(t)];
+    if (f.groups == 1) return sums[base + act_sum_at(columns_k_, b)];
+    const V half = sums[base + act_half_sum_at(columns_k_, b)];
+    return sub == 0 ? half : sums[base + act_sum_at(columns_k_, b)] - half;
+  }
+
+  void span_of(size_t w, V span) {
+    const Packed& f = weights_[w].shape;
+    const V spans = l_.size(l_.dims().floordiv(p_.extent[2], f.span_columns()));
+    std::vector<PackedRow> rows;
+    for (int u = 0; u < s_.vectors; ++u)
+      rows.emplace_back(f, weights_[w].words, tile_ * spans + span, lane0_ + u * kLanes + kir::lane());
+    if (f.span_blocks == 1) return block_of(w, rows, kir::constant(kir::u32, 0), span);
+    kir::For(0, f.span_blocks, [&](V j) {
+      const V block = kir::cast(kir::u32, j);
+      block_of(w, rows, block, span * f.span_blocks + block);
+    });
+  }
+
+  // Block `block` of the span, number b of the row.
+  void block_of(size_t w, const std::vector<PackedRow>& rows, V block, V b) {
+    const Packed& f = weights_[w].shape;
     const bool split = f.code_bits > l_.caps().dot4_code_bits;
-    const int R = static_cast<int>(f.rows), fields = static_cast<int>(f.fields()),
-              quads = static_cast<int>(f.group / 4);
+    const int quads = static_cast<int>(f.group / 4);
     for (int sub = 0; sub < static_cast<int>(f.groups); ++sub) {
-      const int first = sub * quads, end = first + quads;
       std::vector<V> sums;
       std::vector<Dots> dots;
       for (int t = 0; t < s_.tokens; ++t) {
-        sums.push_back(code_sum(t, b, first, end));
-        for (int u = 0; u < s_.vectors; ++u) dots.emplace_back(f.zero == 0 ? V() : sums.back() * -f.zero, fine_, split);
+        sums.push_back(code_sum(f, t, b, sub));
+        const V begin = f.zero == 0 || f.step != 1 ? V() : sums.back() * -f.zero;
+        for (int u = 0; u < s_.vectors; ++u) dots.emplace_back(begin, fine_, split);
       }
-      for (int q = first; q < end; ++q) {
+      for (int q = sub * quads; q < (sub + 1) * quads; ++q) {
         std::vector<V> codes;
-        for (int u = 0; u < s_.vectors; ++u) {
-          const V word = weight.words[words + (q / fields * R + u * kLanes) + lane];
-          codes.push_back(packed_codes4(f, word, static_cast<uint32_t>(q % fields)));
-        }
+        for (const PackedRow& row : rows) codes.push_back(row.codes4(block, kir::constant(kir::u32, q)));
         for (int t = 0; t < s_.tokens; ++t) {
           const V x = act(t, b * 8 + q), x2 = fine_ ? second(t, b * 8 + q) : V();
           for (int u = 0; u < s_.vectors; ++u)
@@ -156,14 +170,15 @@ class PartKernel {
         }
       }
       for (int u = 0; u < s_.vectors; ++u) {
-        const V at = scales + (static_cast<int>(f.first_scale()) + sub * R + u * kLanes) + lane;
-        const V scale = weight.scales[at];
-        const V low = f.has_min ? weight.scales[at + static_cast<int>(f.groups) * R] : V();
+        const V group = kir::constant(kir::u32, sub), scale = rows[static_cast<size_t>(u)].scale(block, group);
+        const V low = f.has_min ? rows[static_cast<size_t>(u)].min(block, group) : V();
         for (int t = 0; t < s_.tokens; ++t) {
-          const auto i = static_cast<size_t>(t * s_.vectors + u);
           const V act_scale = acts_.as(kir::f32)[base_[static_cast<size_t>(t)] + act_scale_at(columns_k_, b)];
-          V sum = kir::fma(scale, kir::cast(kir::f32, dots[i].joined()) * act_scale, acc(w, t, u).get());
-          if (f.has_min) sum = kir::fma(low, kir::cast(kir::f32, sums[static_cast<size_t>(t)]) * act_scale, sum);
+          const V code_sum = sums[static_cast<size_t>(t)];
+          V dot = dots[static_cast<size_t>(t * s_.vectors + u)].joined();
+          if (f.step != 1) dot = dot * f.step - code_sum * f.zero;
+          V sum = kir::fma(scale, kir::cast(kir::f32, dot) * act_scale, acc(w, t, u).get());
+          if (f.has_min) sum = kir::fma(low, kir::cast(kir::f32, code_sum) * act_scale, sum);
           acc(w, t, u).set(sum);
         }
       }
@@ -197,7 +212,7 @@ class PartKernel {
   const kir::Shared& staging_;
   kir::Buffer acts_;
   bool fine_ = false;
-  V columns_k_, blocks_, tile_, lane0_;
+  V columns_k_, tile_, lane0_;
   std::vector<V> rows_, base_;
   std::vector<Var> acc_;
 };
@@ -216,7 +231,7 @@ std::vector<Weight> bind_weights(Launcher& l, const std::vector<Packed>& shapes,
   std::vector<Weight> out;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const kir::Buffer words = l.bind(uses[i], "w" + std::to_string(part) + "_" + std::to_string(i), kir::u32);
-    out.push_back({shapes[i], words, words.as(shapes[i].scale)});
+    out.push_back({shapes[i], words});
   }
   return out;
 }
@@ -324,7 +339,7 @@ OrRefuse<std::vector<Bid>> bid_packed_int8(const Problem& p, const Asked& asked)
       return refuse("operand " + std::to_string(i) + " exceeds a binding");
   }
   (void)fit;
-  bid.numerics = numerics_tag("matmul packed int8 1", {*r.k.constant(), desc.high_precision}, asked.caps, format);
+  bid.numerics = numerics_tag("matmul packed int8 2", {*r.k.constant(), desc.high_precision}, asked.caps, format);
   bid.bytes += bytes_of(p.operands[r.x], bid.layouts[r.x], p, asked);
   bid.seconds = asked.caps.launch_s * bid.launches +
                 std::max(bid.bytes / asked.caps.read_bytes_per_s, bid.flop / asked.caps.int8_op_per_s);

@@ -177,7 +177,7 @@ OrRefuse<std::vector<Bid>> bid_staged(const Problem& p, const Asked& asked) {
   }
   if (!is_dense(p.operands[r.x].layout)) return refuse("reads x as dense elements");
   TERN_ACCEPT(fit, check_bindings(p, bid.layouts, asked));
-  bid.numerics = numerics_tag("matmul lanes 1", {}, asked.caps, format);
+  bid.numerics = numerics_tag("matmul lanes 2", {}, asked.caps, format);
   for (size_t i = 0; i < bid.layouts.size(); ++i) bid.bytes += bytes_of(p.operands[i], bid.layouts[i], p, asked);
   bid.launches = static_cast<int>(p.parts.size());
   // Turning a weight costs about a cycle an element.

@@ -77,27 +77,22 @@ void copy_elements(Launcher& l, const Roles& r, const Source& s, V out_row, bool
 // 32 lanes, one a column of a block.
 void decode_packed(Launcher& l, const Roles& r, const Packed& f, const Source& s, V out_row, bool zero) {
   const Problem& p = l.problem();
-  const V n = l.size(p.extent[2]);
-  const kir::Buffer y = l.operand(r.out), words = s.data.as(kir::u32), scales = s.data.as(f.scale);
-  const int R = static_cast<int>(f.rows), per_word = static_cast<int>(32 / f.bits), bits = static_cast<int>(f.bits);
-  const V blocks = l.size(l.dims().floordiv(p.extent[2], 32)), column = kir::lane();
-  const V tile = s.row / R, row = s.row % R;
-  const V word = column / per_word, within = column % per_word, shift = within % 4 * 8 + within / 4 * bits;
-  kir::For(0, blocks, [&](V b) {
-    V value = kir::constant(kir::f32, 0);
-    if (!zero) {
-      const V record = tile * blocks + b;
-      const V code =
-          (words[record * static_cast<int>(f.record_words()) + word * R + row] >> shift) & ((1u << bits) - 1);
-      const V at = record * static_cast<int>(f.record_scales()) + static_cast<int>(f.first_scale()) +
-                   column / static_cast<int>(f.group) * R + row;
-      const V scale = scales[at];
-      if (f.has_min)
-        value = kir::cast(kir::f32, code) * scale + scales[at + static_cast<int>(f.groups) * R];
-      else
-        value = kir::cast(kir::f32, kir::bitcast(kir::i32, code) - f.zero) * scale;
-    }
-    y.store(out_row * n + b * 32 + column, value);
+  const V n = l.size(p.extent[2]), column = kir::lane();
+  const kir::Buffer y = l.operand(r.out);
+  const V spans = l.size(l.dims().floordiv(p.extent[2], f.span_columns())), tile = s.row / f.rows, row = s.row % f.rows;
+  kir::For(0, spans, [&](V span) {
+    const PackedRow packed(f, s.data.as(kir::u32), tile * spans + span, row);
+    kir::For(0, f.span_blocks, [&](V j) {
+      const V block = kir::cast(kir::u32, j);
+      V value = kir::constant(kir::f32, 0);
+      if (!zero) {
+        const V codes = packed.codes4(block, column / 4), group = column / f.group;
+        const V code = kir::bitcast(kir::i32, codes >> (column % 4 * 8) & 0xff) * f.step - f.zero;
+        value = kir::cast(kir::f32, code) * packed.scale(block, group);
+        if (f.has_min) value = value + packed.min(block, group);
+      }
+      y.store(out_row * n + (span * f.span_blocks + block) * 32 + column, value);
+    });
   });
 }
 

@@ -7,7 +7,7 @@ OrRefuse<Dim> row_bytes(const TensorType& type, Tile tile) {
   if (type.format != nullptr || !is_float(type.dtype)) return refuse("int8 activation blocks hold float values");
   TERN_ACCEPT(const int64_t k, layouts::columns(type));
   if (k % 32 != 0 || k == 0) return refuse("k = " + std::to_string(k) + ", wants a multiple of 32");
-  return Dim(k / 32 * (tile[0] != 0 ? 72 : 40));  // 32 codes, an f32 scale, an i32 sum; 32 second codes
+  return Dim(k / 32 * (tile[0] != 0 ? 76 : 44));  // 32 codes, an f32 scale, two i32 sums; 32 second codes
 }
 
 OrRefuse<Dim> bytes(DimTable& dims, const TensorType& type, Tile tile) {

@@ -137,7 +137,7 @@ TEST(GgufFile, VersionTwoAndPlainTypes) {
       .tensor("b", {3}, 30, std::string(6, '\3'));
   b.tensor("i", {5}, 24, std::string(5, '\4'))
       .tensor("l", {1}, 27, std::string(8, '\5'))
-      .tensor("k", {256, 2}, 12, std::string(288, '\6'));
+      .tensor("k", {256, 2}, 16, std::string(132, '\6'));
   auto file = open_model_file(folder.write("plain.gguf", b.build()));
   ASSERT_TRUE(file.ok()) << file.error().message();
   const ModelFile& m = **file;
@@ -152,7 +152,7 @@ TEST(GgufFile, VersionTwoAndPlainTypes) {
   EXPECT_EQ((*m.planes(*m.find("b"))).p[0][5], std::byte{3});
   // Types that this build cannot run are listed, and refused by name when asked for.
   EXPECT_EQ(m.find("k"), nullptr);
-  EXPECT_EQ(m.list_tensors()[5].type, "q4_k");
+  EXPECT_EQ(m.list_tensors()[5].type, "iq2_xxs");
   EXPECT_FALSE(m.list_tensors()[5].runnable);
   const auto k = m.require("k");
   ASSERT_FALSE(k.ok());

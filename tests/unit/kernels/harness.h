@@ -264,6 +264,12 @@ struct Random {
   }
 };
 
+inline std::vector<const Format*> packed_formats() {
+  std::vector<const Format*> out;
+  for (const Format* f : all_formats())
+    if (f->cls != CodeClass::flt) out.push_back(f);
+  return out;
+}
 inline std::vector<std::byte> encode(const Format& f, const std::vector<float>& values) {
   const size_t per = f.block[1];
   std::vector<std::byte> out(values.size() / per * f.bytes);
@@ -284,7 +290,7 @@ inline std::vector<float> decode(const Format& f, const std::vector<std::byte>& 
 
 // int8 activation blocks as layout.h states them, written from the text.
 inline std::vector<std::byte> act_blocks(const std::vector<float>& x, size_t columns, bool fine = false) {
-  const size_t rows = x.size() / columns, row_bytes = columns / 32 * (fine ? 72 : 40);
+  const size_t rows = x.size() / columns, row_bytes = columns / 32 * (fine ? 76 : 44);
   std::vector<std::byte> out(rows * row_bytes);
   for (size_t r = 0; r < rows; ++r) {
     std::byte* row = out.data() + r * row_bytes;
@@ -293,19 +299,22 @@ inline std::vector<std::byte> act_blocks(const std::vector<float>& x, size_t col
       for (size_t i = 0; i < 32; ++i) most = std::max(most, std::fabs(x[r * columns + b * 32 + i]));
       const float inverse = most > 1e-30f ? 127.f / most : 0.f;
       const float scale = most > 1e-30f ? most * (fine ? 1.f / (127.f * 256.f) : 1.f / 127.f) : 0.f;
-      int32_t sum = 0;
+      int32_t sum = 0, half = 0;
       for (size_t i = 0; i < 32; ++i) {
         const float scaled = x[r * columns + b * 32 + i] * inverse, whole = std::nearbyint(scaled);
         const auto code = static_cast<int8_t>(whole);
         std::memcpy(row + b * 32 + i, &code, 1);
         sum += fine ? code * 256 : code;
+        if (i < 16) half = sum;
         if (!fine) continue;
         const auto second = static_cast<int8_t>(std::min(std::nearbyint((scaled - whole) * 256.f), 127.f));
-        std::memcpy(row + columns / 4 * 5 + b * 32 + i, &second, 1);
+        std::memcpy(row + columns / 8 * 11 + b * 32 + i, &second, 1);
         sum += second;
+        if (i < 16) half = sum;
       }
       std::memcpy(row + columns + b * 4, &scale, 4);
       std::memcpy(row + columns + columns / 8 + b * 4, &sum, 4);
+      std::memcpy(row + columns + columns / 4 + b * 4, &half, 4);
     }
   }
   return out;

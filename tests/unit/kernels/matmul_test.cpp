@@ -11,7 +11,7 @@ struct Packed {
   std::vector<float> values;
 };
 
-Packed packed_weight(const char* name, size_t n, size_t k, uint64_t seed) {
+Packed packed_weight(std::string_view name, size_t n, size_t k, uint64_t seed) {
   Random r(seed);
   Packed w{format_by_name(name), {}, {}};
   w.file = encode(*w.format, r.reals(n * k));
@@ -24,12 +24,12 @@ std::vector<double> seen_by_kernel(const std::vector<float>& x, size_t k, bool f
   const auto blocks = act_blocks(x, k, fine);
   std::vector<double> out(x.size());
   for (size_t r = 0; r < x.size() / k; ++r) {
-    const std::byte* row = blocks.data() + r * (k / 32 * (fine ? 72 : 40));
+    const std::byte* row = blocks.data() + r * (k / 32 * (fine ? 76 : 44));
     for (size_t i = 0; i < k; ++i) {
       float scale;
       std::memcpy(&scale, row + k + i / 32 * 4, 4);
       int code = static_cast<int8_t>(row[i]);
-      if (fine) code = code * 256 + static_cast<int8_t>(row[k / 4 * 5 + i]);
+      if (fine) code = code * 256 + static_cast<int8_t>(row[k / 8 * 11 + i]);
       out[r * k + i] = code * static_cast<double>(scale);
     }
   }
@@ -69,11 +69,15 @@ std::vector<float> int8_matmul(const Place& place, const Packed& w, const std::v
 
 TEST(PackedInt8, MatchesF64AndIsBitEqualOverRows) {
   for (const Place& place : places()) {
-    for (const char* name : {"q4_0", "q4_1", "q8_0"}) {
-      for (const auto& [n, fine] : {std::pair(64, false), {96, false}, {150, false}, {150, true}, {64, true}}) {
-        SCOPED_TRACE(std::string(place.name) + " " + name + " n " + std::to_string(n) + (fine ? " fine" : ""));
-        const size_t k = 192, rows = 13;
-        const Packed w = packed_weight(name, static_cast<size_t>(n), k, 11);
+    for (const Format* format : packed_formats()) {
+      // Other widths differ in how outputs are written, which is the same for every format.
+      std::vector<std::pair<int, bool>> cases = {{150, false}, {64, true}};
+      if (format == packed_formats()[0]) cases = {{64, false}, {96, false}, {150, false}, {150, true}, {64, true}};
+      for (const auto& [n, fine] : cases) {
+        SCOPED_TRACE(std::string(place.name) + " " + std::string(format->name) + " n " + std::to_string(n) +
+                     (fine ? " fine" : ""));
+        const size_t k = format->block[1] <= 32 ? 192 : 512, rows = 13;
+        const Packed w = packed_weight(format->name, static_cast<size_t>(n), k, 11);
         Random r(12);
         const auto x = r.reals(rows * k);
         const auto all = int8_matmul(place, w, x, n, k, 64, fine);
@@ -314,9 +318,10 @@ TEST(FloatMatmul, StagedBlocks) {
 
 TEST(FloatMatmul, PackedWeightsPrecisely) {
   for (const Place& place : places()) {
-    for (const char* name : {"q4_0", "q4_1", "q8_0"}) {
-      const Packed w = packed_weight(name, 80, 96, 51);
-      check_float(place, {.n = 80, .k = 96, .packed = &w}, 9, w.values, 2e-5);
+    for (const Format* format : packed_formats()) {
+      const int64_t k = format->block[1] <= 32 ? 96 : 512;
+      const Packed w = packed_weight(format->name, 80, static_cast<size_t>(k), 51);
+      check_float(place, {.n = 80, .k = k, .packed = &w}, 9, w.values, 2e-5 * static_cast<double>(k) / 96);
       if (testing::Test::HasFatalFailure()) return;
     }
   }

@@ -106,7 +106,7 @@ class Interpreter {
       return read(o.type.dtype, buffers_[operand], n);
     }
     const int64_t k = size(o.type.shape.back()), row = n / k, c = n % k;
-    const std::byte* base = buffers_[operand] + row * k * 5 / 4;
+    const std::byte* base = buffers_[operand] + row * (k / 32 * 44);
     return {get<int8_t>(base, c) * static_cast<double>(get<float>(base + k, c / 32)), 0};
   }
   void save(uint16_t operand, int64_t n, Num v) {
@@ -127,15 +127,17 @@ class Interpreter {
         float most = 0;
         for (int64_t j = 0; j < 32; ++j) most = std::max(most, std::fabs(v[static_cast<size_t>(b * 32 + j)]));
         const float scale = most / 127;
-        std::byte* base = buffers_[i] + b * 32 / k * k * 5 / 4;
-        int32_t sum = 0;
+        std::byte* base = buffers_[i] + b * 32 / k * (k / 32 * 44);
+        int32_t sum = 0, half = 0;
         for (int64_t j = 0; j < 32; ++j) {
           const auto q = static_cast<int8_t>(scale > 0 ? std::lround(v[static_cast<size_t>(b * 32 + j)] / scale) : 0);
           put(base, b * 32 % k + j, q);
           sum += q;
+          if (j < 16) half += q;
         }
         put(base + k, b * 32 % k / 32, scale);
         put(base + k + k / 8, b * 32 % k / 32, sum);
+        put(base + k + k / 4, b * 32 % k / 32, half);
       }
     }
   }
