@@ -279,7 +279,7 @@ int run(int argc, char** argv) {
                 roofs.read * 1e-9, roofs.flop * 1e-9, roofs.int8 * 1e-9);
   Table t(roofs, o);
   const char* const kFormats[] = {"q4_1", "q4_0", "q8_0", "q5_0",  "q5_1", "q6_k", "q5_k",
-                                  "q4_k", "q3_k", "q2_k", "tq2_0", "q2_0", "q1_0"};
+                                  "q4_k", "q3_k", "q2_k", "tq2_0", "q2_0", "q1_0", "iq4_nl"};
   for (const char* f : kFormats) packed(t, f, 1, 65536, 4096 / 2);
   packed(t, "q4_1", 1, 49152, 576);
   packed(t, "q4_1", 1, 1536, 576);

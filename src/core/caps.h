@@ -28,6 +28,7 @@ struct Caps {
   Dot4 dot4 = Dot4::none;
   uint8_t dot4_code_bits =
       7;  // codes that dot4 takes: 7, or 8 where the instruction multiplies u8 with s8 without saturating
+  bool byte_lookup = false;  // four entries of a table of 16 bytes at once
   bool lockstep = false;     // a workgroup is one vector: barriers are free, workgroup memory is a stack array
   bool f16_storage = true;   // 16-bit loads and stores; else words are unpacked
   bool byte_storage = true;  // 8-bit loads and stores; else bytes come out of words and cannot be stored one by one

@@ -241,6 +241,8 @@ V half_to_f32(const V& bits);  // low 16 bits of a u32
 V f32_to_half(const V& value);
 V bf16_to_f32(const V& bits);  // low 16 bits of a u32
 V f32_to_bf16(const V& value);
+// Four entries of a table at once: byte by byte the entry that the byte of `indices` (u32, each below 16) names.
+V lookup4(const V& indices, const std::array<uint8_t, 16>& table);
 V dot4(const V& acc, const V& codes,
        const V& acts);             // acc (i32) + four codes below 2^caps.dot4_code_bits times four signed bytes
 V mul_hi(const V& a, const V& b);  // high 32 bits of a u32 product

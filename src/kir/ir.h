@@ -37,7 +37,9 @@
 //   it); shr of signed types keeps the sign. lt le eq ne        num (eq, ne: b1 too) -> b1; ne is true and the others
 //   false on NaN. fma                float, one rounding; emitted only where caps.fma.   select: a is b1, b when true
 //   else c. dot4               i32 a + sum over the 4 bytes of u32 b, each below 2^caps.dot4_code_bits (7: 0..127),
-//   times the signed bytes of u32 c; wraps. Where caps.dot4 is fast. tuple, part        tuple: `width` values of one
+//   times the signed bytes of u32 c; wraps. Where caps.dot4 is fast. lookup             u32 a: four bytes below 16; b,
+//   c: u64 constants, entries 0..7 and 8..15 of a table, low byte first. Each byte of the result is the entry that the
+//   byte of a names. Where caps.byte_lookup. tuple, part        tuple: `width` values of one
 //   type (operands a..d), used by a wide store only. part: element imm of a wide load. load               imm: view, a:
 //   u32 index *in elements of the view* (a wide element counts once). width > 1: used by `part` only. store imm: view,
 //   a: index, b: value (a tuple when the view is wide). Type::none. wg_load wg_store   imm: workgroup array, a: u32

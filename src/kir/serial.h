@@ -10,7 +10,7 @@
 
 namespace tern::kir {
 
-inline constexpr uint32_t kSerialVersion = 1;
+inline constexpr uint32_t kSerialVersion = 2;
 
 // Deterministic, little-endian, the same on every host.
 std::vector<std::byte> serialize(const Kernel& kernel);

@@ -44,6 +44,7 @@ Caps detect_caps(const CpuOptions& options) {
   caps.subgroup = {static_cast<uint16_t>(1), static_cast<uint16_t>(64), true};
   caps.dot4 = v3 || v4 ? Dot4::fast : Dot4::slow;
   caps.dot4_code_bits = caps.isa.find("vnni") != std::string::npos ? 8 : 7;
+  caps.byte_lookup = caps.isa.rfind("x86-64", 0) == 0;  // from v2 on
   caps.lockstep = true;
   caps.f16_storage = true;
   caps.fma = v3 || v4 || arm;

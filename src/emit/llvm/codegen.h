@@ -73,6 +73,7 @@ class Codegen {
   llvm::Value* cast(kir::Type from, kir::Type to, llvm::Value* a);
   llvm::Value* half_to_f32(llvm::Value* bits);
   llvm::Value* f32_to_half(llvm::Value* value);
+  llvm::Value* lookup(llvm::Value* indices, uint64_t low, uint64_t high);
   llvm::Value* dot4(llvm::Value* acc, llvm::Value* codes, llvm::Value* acts);
   Value wrap(llvm::Value* v, uint32_t align = 1);
   llvm::Value* vec(const Value& v);    // <L x T>

@@ -128,6 +128,7 @@ Value Codegen::pure(const kir::Node& n) {
   if (count == 1) return unary(n, a);
   const Value b = value(n.b);
   if (count == 2) return binary(n, a, b);
+  if (n.op == Op::lookup) return wrap(lookup(plain(a), k_.at(n.b).imm, k_.at(n.c).imm));
   const Value c = value(n.c);
   if (n.op == Op::select) {
     if (auto* known = llvm::dyn_cast_or_null<llvm::ConstantInt>(a.scalar() ? a.v : nullptr))
@@ -430,6 +431,42 @@ llvm::Value* Codegen::dot4(llvm::Value* acc, llvm::Value* codes, llvm::Value* ac
     llvm::Value* p = b_.CreateIntrinsic(pair, {}, {b_.CreateBitCast(x, bytes), b_.CreateBitCast(y, bytes)});
     llvm::Value* d = b_.CreateIntrinsic(quad, {}, {p, llvm::ConstantInt::get(p->getType(), 1)});
     parts.push_back(b_.CreateAdd(c, d));
+  }
+  return concat(std::move(parts));
+}
+
+llvm::Value* Codegen::lookup(llvm::Value* indices, uint64_t low, uint64_t high) {
+  auto* t = llvm::dyn_cast<llvm::FixedVectorType>(indices->getType());
+  const uint32_t count = t ? t->getNumElements() : 1;
+  if (!isa_.ssse3) {
+    fail("byte lookups want SSSE3");
+    return indices;
+  }
+  if (count % 4 != 0) {  // a number, or too few lanes for a register: once in the first lanes of one
+    llvm::Value* wide = llvm::ConstantInt::get(llvm::FixedVectorType::get(b_.getInt32Ty(), 4), 0);
+    for (uint32_t i = 0; i < count; ++i)
+      wide = b_.CreateInsertElement(wide, t ? b_.CreateExtractElement(indices, i) : indices, i);
+    wide = lookup(wide, low, high);
+    if (!t) return b_.CreateExtractElement(wide, uint64_t{0});
+    std::vector<int> first(count);
+    for (uint32_t i = 0; i < count; ++i) first[i] = static_cast<int>(i);
+    return shuffle(wide, first);
+  }
+  const uint32_t n = isa_.avx512bw && count % 16 == 0 ? 16 : isa_.avx2 && count % 8 == 0 ? 8 : 4;
+  std::vector<uint8_t> entries;
+  for (uint32_t i = 0; i < n * 4; ++i)
+    entries.push_back(static_cast<uint8_t>((i % 16 < 8 ? low : high) >> (8 * (i % 8))));
+  llvm::Value* table = llvm::ConstantDataVector::get(c_, entries);
+  const auto id = n == 16  ? llvm::Intrinsic::x86_avx512_pshuf_b_512
+                  : n == 8 ? llvm::Intrinsic::x86_avx2_pshuf_b
+                           : llvm::Intrinsic::x86_ssse3_pshuf_b_128;
+  std::vector<llvm::Value*> parts;
+  for (uint32_t at = 0; at < count; at += n) {
+    std::vector<int> mask(n);
+    for (uint32_t i = 0; i < n; ++i) mask[i] = static_cast<int>(at + i);
+    llvm::Value* x = n == count ? indices : shuffle(indices, mask);
+    llvm::Value* y = b_.CreateIntrinsic(id, {}, {table, b_.CreateBitCast(x, table->getType())});
+    parts.push_back(b_.CreateBitCast(y, x->getType()));
   }
   return concat(std::move(parts));
 }

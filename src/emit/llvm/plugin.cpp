@@ -28,6 +28,7 @@ Caps lenient() {
   caps.workgroup_bytes = 1u << 20;
   caps.subgroup = {1, 64, true};
   caps.dot4 = Dot4::fast;
+  caps.byte_lookup = true;
   caps.lockstep = true;
   return caps;
 }

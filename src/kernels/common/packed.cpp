@@ -9,7 +9,6 @@ using kir::V;
 OrRefuse<Packed> packed_shape(const TensorType& type, Tile tile) {
   TERN_ACCEPT(const PackedGeometry g, packed_geometry(type, tile));
   const Format& f = *type.format;
-  if (f.cls == CodeClass::lookup) return refuse("codes of a table");
   Packed p;
   p.rows = static_cast<uint32_t>(g.rows);
   p.bits = static_cast<uint32_t>(g.bits);
@@ -22,6 +21,13 @@ OrRefuse<Packed> packed_shape(const TensorType& type, Tile tile) {
   p.sub_bits = f.sub_bits;
   p.zero = p.has_min ? 0 : f.zero;
   p.step = f.step;
+  if (f.cls == CodeClass::lookup) {
+    // Table values are signed bytes; dot4 takes unsigned ones.
+    if (f.table.size() != p.table.size())
+      return refuse("a table of " + std::to_string(f.table.size()) + " entries, wants 16");
+    p.has_table = true, p.zero = 128, p.code_bits = 8;
+    for (size_t i = 0; i < p.table.size(); ++i) p.table[i] = static_cast<uint8_t>(f.table[i] + 128);
+  }
   p.scale = f.scale == DType::f16 ? kir::f16 : kir::f32;
   p.span_bytes = static_cast<uint32_t>(g.span_bytes);
   p.head_bytes = static_cast<uint32_t>(g.head_bytes);
@@ -50,6 +56,7 @@ V PackedRow::codes4(const V& block, const V& quad) const {
   };
   const uint32_t low = f_.low_bits, high = f_.bits - low;
   const V index = quad / (8 / low);
+  if (f_.has_table) return kir::lookup4(field(word(block, index), low), f_.table);
   if (high == 0) return field(word(block, index), low);
   const uint32_t per_high = low / high;
   const V top = field(word(block, index / per_high * (per_high + 1)), high);
@@ -68,14 +75,10 @@ V PackedRow::level(const V& block, const V& sub, int which) const {
   return outer_[which] * kir::cast(kir::f32, whole);
 }
 
-std::vector<Layout> packed_layouts(const TensorType& type, const Caps& caps) {
-  std::vector<Layout> out;
-  (void)caps;
-  for (uint16_t rows : {64}) {
-    const Tile tile{rows, 0, 0, 0};
-    if (packed_shape(type, tile)) out.push_back({&kPackedTiles, tile});
-  }
-  return out;
+OrRefuse<std::vector<Layout>> packed_layouts(const TensorType& type, const Caps&) {
+  const Tile tile{64, 0, 0, 0};
+  TERN_ACCEPT([[maybe_unused]] const Packed fits, packed_shape(type, tile));
+  return std::vector<Layout>{{&kPackedTiles, tile}};
 }
 
 std::vector<Layout> float_layouts(const TensorType& type, const Caps& caps) {

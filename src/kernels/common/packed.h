@@ -2,6 +2,8 @@
 // and however scales are stored.
 #pragma once
 
+#include <array>
+
 #include "kernels/common/launch.h"
 
 namespace tern::kernels {
@@ -16,6 +18,8 @@ struct Packed {
   bool has_min = false;
   uint32_t sub_bits = 0;  // two-level scales: as in Format
   int32_t zero = 0, step = 1;
+  bool has_table = false;
+  std::array<uint8_t, 16> table{};  // what codes4 gives for a code: its value plus zero
   kir::Type scale = kir::f16;
   uint32_t span_bytes = 0, head_bytes = 0, sub_bytes = 0, block_bytes = 0;
 
@@ -49,7 +53,7 @@ class PackedRow {
 };
 
 // The tiles that this room's kernels read on a device, best first.
-std::vector<Layout> packed_layouts(const TensorType& type, const Caps& caps);
+OrRefuse<std::vector<Layout>> packed_layouts(const TensorType& type, const Caps& caps);
 std::vector<Layout> float_layouts(const TensorType& type, const Caps& caps);
 
 }  // namespace tern::kernels

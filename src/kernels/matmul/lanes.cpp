@@ -302,8 +302,7 @@ OrRefuse<std::vector<Layout>> weight_layouts(const Problem& p, const Part& part,
   std::vector<Layout> out;
   if (o.type.format) {
     if (desc.batched_weight || desc.weight_is_kn) return refuse("packed weights are [N, K] without batch");
-    out = packed_layouts(o.type, asked.caps);
-    if (out.empty()) return refuse("no packed layout for " + std::string(o.type.format->name));
+    TERN_ACCEPT(out, packed_layouts(o.type, asked.caps));
   } else if (desc.weight_is_kn) {
     out = {{&kDense, {}}};
   } else {

@@ -1,5 +1,5 @@
-// Packed weights times int8 activation blocks: y[m, n] = sum over blocks of scale * (act scale * (dot(codes, act codes)
-// - zero * act sum)) [+ min * (act scale * act sum)], over 16-bit activations in two codes where the product asks for
+// Packed weights times int8 activation blocks: y[m, n] = sum over blocks of act scale * (scale * (dot(codes, act codes)
+// - zero * act sum) [+ min * act sum]), over 16-bit activations in two codes where the product asks for
 // high precision. One order of blocks for every row, whatever M, tile or range:
 // rows are bit-equal.
 //
@@ -150,8 +150,9 @@ class PartKernel {
   // Block `block` of the span, number b of the row.
   void block_of(size_t w, const std::vector<PackedRow>& rows, V block, V b) {
     const Packed& f = weights_[w].shape;
-    const bool split = f.code_bits > l_.caps().dot4_code_bits;
+    const bool split = l_.caps().dot4 == Dot4::fast && f.code_bits > l_.caps().dot4_code_bits;
     const int quads = static_cast<int>(f.group / 4);
+    std::vector<V> products(static_cast<size_t>(s_.tokens * s_.vectors));  // of the block, before the value's scale
     for (int sub = 0; sub < static_cast<int>(f.groups); ++sub) {
       std::vector<V> sums;
       std::vector<Dots> dots;
@@ -173,15 +174,20 @@ class PartKernel {
         const V group = kir::constant(kir::u32, sub), scale = rows[static_cast<size_t>(u)].scale(block, group);
         const V low = f.has_min ? rows[static_cast<size_t>(u)].min(block, group) : V();
         for (int t = 0; t < s_.tokens; ++t) {
-          const V act_scale = acts_.as(kir::f32)[base_[static_cast<size_t>(t)] + act_scale_at(columns_k_, b)];
           const V code_sum = sums[static_cast<size_t>(t)];
+          V& product = products[static_cast<size_t>(t * s_.vectors + u)];
           V dot = dots[static_cast<size_t>(t * s_.vectors + u)].joined();
           if (f.step != 1) dot = dot * f.step - code_sum * f.zero;
-          V sum = kir::fma(scale, kir::cast(kir::f32, dot) * act_scale, acc(w, t, u).get());
-          if (f.has_min) sum = kir::fma(low, kir::cast(kir::f32, code_sum) * act_scale, sum);
-          acc(w, t, u).set(sum);
+          const V whole = kir::cast(kir::f32, dot);
+          product = sub == 0 ? whole * scale : kir::fma(whole, scale, product);
+          if (f.has_min) product = kir::fma(low, kir::cast(kir::f32, code_sum), product);
         }
       }
+    }
+    for (int t = 0; t < s_.tokens; ++t) {
+      const V act_scale = acts_.as(kir::f32)[base_[static_cast<size_t>(t)] + act_scale_at(columns_k_, b)];
+      for (int u = 0; u < s_.vectors; ++u)
+        acc(w, t, u).set(kir::fma(products[static_cast<size_t>(t * s_.vectors + u)], act_scale, acc(w, t, u).get()));
     }
   }
 
@@ -317,8 +323,7 @@ OrRefuse<std::vector<Bid>> bid_packed_int8(const Problem& p, const Asked& asked)
     for (uint16_t w : part.weights) {
       const Operand& o = p.operands[w];
       if (o.origin != Origin::param && !o.layout) return refuse("packed weights are parameters");
-      const auto choices = packed_layouts(o.type, asked.caps);
-      if (choices.empty()) return refuse("a weight is no packed integer");
+      TERN_ACCEPT(const std::vector<Layout> choices, packed_layouts(o.type, asked.caps));
       if (o.layout && std::find(choices.begin(), choices.end(), o.layout) == choices.end())
         return refuse("a weight lies as " + std::string(o.layout.def->name));
       bid.layouts[w] = o.layout ? o.layout : choices[0];

@@ -157,13 +157,12 @@ OrRefuse<std::vector<Bid>> bid_gather(const Problem& problem, const Asked& asked
   std::vector<Layout> choices;
   if (data.layout)
     choices = {data.layout};
-  else if (data.type.format)
-    choices = packed_layouts(data.type, asked.caps);
-  else {
+  else if (data.type.format) {
+    TERN_ACCEPT(choices, packed_layouts(data.type, asked.caps));
+  } else {
     choices = float_layouts(data.type, asked.caps);
     choices.insert(choices.begin(), {&kDense, {}});
   }
-  if (data.type.format && choices.empty()) return refuse("no packed layout for " + std::string(data.type.format->name));
   std::vector<Bid> bids;
   std::string why;
   for (const Layout& layout : choices) {

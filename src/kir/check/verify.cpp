@@ -222,6 +222,8 @@ class Verifier {
     return ok();
   }
 
+  bool is_table(Ref r) const { return r != kNone && k_.nodes[r].op == Op::constant && k_.nodes[r].type == u64; }
+
   Status pure(Ref r, const Node& n) {
     const Type a = of(n.a), b = n.b == kNone ? Type::none : of(n.b), c = n.c == kNone ? Type::none : of(n.c),
                t = n.type;
@@ -265,6 +267,9 @@ class Verifier {
       case Op::dot4:
         if (caps_.dot4 == Dot4::none) return fail(Code::unsupported, "the device has no dot4", r);
         return expect(r, a == i32 && b == u32 && c == u32 && t == i32, "i32, u32, u32");
+      case Op::lookup:
+        if (!caps_.byte_lookup) return fail(Code::unsupported, "the device looks up no bytes", r);
+        return expect(r, a == u32 && t == u32 && is_table(n.b) && is_table(n.c), "u32 and two u64 constants");
       case Op::tuple: {
         bool same = true;
         each_operand(n, [&](Ref o) { same = same && of(o) == t; });

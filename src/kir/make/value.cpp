@@ -159,6 +159,25 @@ V dot4(const V& acc, const V& codes, const V& acts) {
   return total;
 }
 
+V lookup4(const V& indices, const std::array<uint8_t, 16>& table) {
+  B& k = cur();
+  const V x = k.typed(indices, u32);
+  if (k.caps().byte_lookup) {
+    uint64_t halves[2] = {};
+    for (size_t i = 0; i < table.size(); ++i) halves[i / 8] |= uint64_t{table[i]} << (8 * (i % 8));
+    return k.emit(Op::lookup, u32, x, k.constant(u64, halves[0]), k.constant(u64, halves[1]));
+  }
+  // A tree of choices, all four bytes side by side: bit by bit of the indices, half of what is left goes.
+  std::vector<V> left;
+  for (const uint8_t entry : table) left.push_back(k.constant(u32, entry * 0x01010101u));
+  for (int bit = 0; bit < 4; ++bit) {
+    const V take = (x >> bit & 0x01010101) * 255;
+    for (size_t i = 0; i < left.size() / 2; ++i) left[i] = left[2 * i] ^ ((left[2 * i] ^ left[2 * i + 1]) & take);
+    left.resize(left.size() / 2);
+  }
+  return left[0];
+}
+
 V mul_hi(const V& a, const V& b) {
   B& k = cur();
   const V x = k.typed(a, u32), y = k.typed(b, u32);

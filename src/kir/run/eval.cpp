@@ -144,6 +144,15 @@ uint64_t eval_dot4(uint32_t acc, uint32_t codes, uint32_t acts) {
   return acc;
 }
 
+uint64_t eval_lookup(uint32_t indices, uint64_t low, uint64_t high) {
+  uint32_t out = 0;
+  for (int byte = 0; byte < 4; ++byte) {
+    const uint32_t i = (indices >> (8 * byte)) & 15;
+    out |= static_cast<uint32_t>((i < 8 ? low : high) >> (8 * (i % 8)) & 0xff) << (8 * byte);
+  }
+  return out;
+}
+
 }  // namespace
 
 bool eval(Op op, Type type, Type operand, uint64_t a, uint64_t b, uint64_t c, uint64_t* out) {
@@ -156,6 +165,7 @@ bool eval(Op op, Type type, Type operand, uint64_t a, uint64_t b, uint64_t c, ui
     case Op::dot4:
       *out = eval_dot4(static_cast<uint32_t>(a), static_cast<uint32_t>(b), static_cast<uint32_t>(c));
       return true;
+    case Op::lookup: *out = eval_lookup(static_cast<uint32_t>(a), b, c); return true;
     default: break;
   }
   switch (operand) {

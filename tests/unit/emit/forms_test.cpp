@@ -133,6 +133,13 @@ TEST(Forms, Dot4) {
   });
 }
 
+TEST(Forms, Lookup) {
+  static constexpr std::array<uint8_t, 16> kTable = {1,   24,  45,  63,  79,  93,  106, 118,
+                                                     129, 141, 153, 166, 181, 197, 217, 241};
+  all_lanes(u32, [](const Inputs& in, const V& i) { return lookup4(in.ua[i] & 0x0f0f0f0f, kTable); });
+  all_lanes(u32, [](const Inputs& in, const V& i) { return lookup4(in.ua[group()] & 0x0f0f0f0f, kTable) + i; });
+}
+
 // How an index becomes loads: each pattern once, plain, under a lane mask and under a mask known at build time.
 TEST(Forms, IndexPatterns) {
   const std::vector<std::function<V(const V&)>> patterns = {[](const V& l) { return l; },

@@ -42,6 +42,7 @@ inline Caps caps_for(const std::string& isa) {
   caps.lockstep = true;
   caps.subgroup = {1, 64, true};
   caps.dot4 = Dot4::fast;
+  caps.byte_lookup = true;
   caps.fma = isa != "x86-64-v2";
   return caps;
 }

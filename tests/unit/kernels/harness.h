@@ -31,6 +31,7 @@ inline Caps cpu_caps() {
                   : "x86-64-v2";
   caps.lanes = v4 ? 16 : v3 ? 8 : 4;
   caps.max_lanes = 64;
+  caps.byte_lookup = caps.isa.rfind("x86-64", 0) == 0;  // from v2 on
   caps.lockstep = true;
   caps.subgroup = {1, 64, true};
   caps.dot4 = v3 || v4 ? Dot4::fast : Dot4::slow;

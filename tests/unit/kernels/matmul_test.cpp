@@ -71,8 +71,12 @@ TEST(PackedInt8, MatchesF64AndIsBitEqualOverRows) {
   for (const Place& place : places()) {
     for (const Format* format : packed_formats()) {
       // Other widths differ in how outputs are written, which is the same for every format.
-      std::vector<std::pair<int, bool>> cases = {{150, false}, {64, true}};
-      if (format == packed_formats()[0]) cases = {{64, false}, {96, false}, {150, false}, {150, true}, {64, true}};
+      std::vector<std::pair<int, bool>> cases = {{96, false}, {64, true}};
+      std::vector<size_t> counts = {1, 3};
+      if (format == packed_formats()[0]) {
+        cases = {{64, false}, {96, false}, {150, false}, {150, true}, {64, true}};
+        counts = {1, 2, 3};
+      }
       for (const auto& [n, fine] : cases) {
         SCOPED_TRACE(std::string(place.name) + " " + std::string(format->name) + " n " + std::to_string(n) +
                      (fine ? " fine" : ""));
@@ -89,7 +93,7 @@ TEST(PackedInt8, MatchesF64AndIsBitEqualOverRows) {
                 << m << " " << c;
           }
         }
-        for (size_t count : {1u, 2u, 3u}) {
+        for (size_t count : counts) {
           const auto some = int8_matmul(place, w, {x.begin(), x.begin() + static_cast<std::ptrdiff_t>(count * k)}, n, k,
                                         static_cast<int64_t>(count), fine);
           if (testing::Test::HasFatalFailure()) return;
@@ -101,63 +105,75 @@ TEST(PackedInt8, MatchesF64AndIsBitEqualOverRows) {
   }
 }
 
+namespace {
+
 // Gate and up in one part with an epilogue, outputs as floats and as blocks; a second part beside it.
+void check_parts(const Place& place, int64_t rows, int64_t k, const std::array<const char*, 3>& formats) {
+  SCOPED_TRACE(std::string(place.name) + " rows " + std::to_string(rows) + " " + formats[0]);
+  const int64_t n = 128, n2 = 80;
+  const auto width = static_cast<size_t>(k);
+  Case c;
+  const Dim m = c.symbol("T", 1, rows, rows);
+  c.p.family = Family::matmul;
+  c.p.desc = MatmulDesc{};
+  c.p.extent = {1, m, k};
+  const Packed gate = packed_weight(formats[0], 128, width, 1), up = packed_weight(formats[1], 128, width, 2),
+               third = packed_weight(formats[2], 80, width, 3);
+  const auto a = c.add(Role::x, {DType::f32, {m, k}}),
+             g = c.add(Role::weight, {DType::f32, {n, k}, gate.format}, Access::read, Origin::param),
+             u = c.add(Role::weight, {DType::f32, {n, k}, up.format}, Access::read, Origin::param),
+             t = c.add(Role::weight, {DType::f32, {n2, k}, third.format}, Access::read, Origin::param),
+             bias = c.add(Role::extra, {DType::f32, {n}}), y = c.add(Role::out, {DType::f32, {m, n}}, Access::write),
+             q = c.add(Role::out, {DType::f32, {m, n}}, Access::write),
+             z = c.add(Role::out, {DType::f32, {m, n2}}, Access::write);
+  c.p.operands[q].layout = {&kActInt8, {}};
+  Part& part = c.p.parts[0];
+  part.n = n;
+  part.weights = {g, u};
+  using Kind = ScalarExpr::Kind;
+  part.epilogue.loads = {{bias, {0, {0, 0, 1}}}};
+  part.epilogue.code = {
+      {Kind::accumulator, ScalarOp::add, DType::f32, 0}, {Kind::accumulator, ScalarOp::add, DType::f32, 1},
+      {Kind::op, ScalarOp::silu, DType::f32, 0},         {Kind::op, ScalarOp::mul, DType::f32, 2, 1},
+      {Kind::load, ScalarOp::add, DType::f32, 0},        {Kind::op, ScalarOp::add, DType::f32, 3, 4}};
+  c.output(y, 5), c.output(q, 5);
+  Part second;
+  second.n = n2;
+  second.weights = {t};
+  second.outs.push_back({z, 0, Output::Kind::map, {}});
+  c.p.parts.push_back(second);
+  Bid bid;
+  ASSERT_TRUE(c.choose("matmul.packed.int8", place.caps, &bid)) << c.error;
+  c.pack(g, gate.file), c.pack(u, up.file), c.pack(t, third.file);
+  Random r(5);
+  const auto x = r.reals(static_cast<size_t>(rows * k)), b = r.reals(128);
+  c.memory[a] = act_blocks(x, width);
+  c.set(bias, b);
+  c.run("matmul.packed.int8", place.caps, bid, place.interpret);
+  if (testing::Test::HasFatalFailure()) return;
+  const auto seen = seen_by_kernel(x, width);
+  const auto got = c.get<float>(y), other = c.get<float>(z);
+  for (size_t i = 0; i < static_cast<size_t>(rows); ++i) {
+    for (size_t j = 0; j < 128; ++j) {
+      const double p = dot(&seen[i * width], &gate.values[j * width], width),
+                   s = dot(&seen[i * width], &up.values[j * width], width);
+      ASSERT_NEAR(got[i * 128 + j], p / (1 + std::exp(-p)) * s + static_cast<double>(b[j]), 1e-4);
+    }
+    for (size_t j = 0; j < 80; ++j)
+      ASSERT_NEAR(other[i * 80 + j], dot(&seen[i * width], &third.values[j * width], width), 2e-5);
+  }
+  ASSERT_EQ(c.memory[q], act_blocks(got, 128));
+}
+
+}  // namespace
+
 TEST(PackedInt8, PartsEpilogueAndBlocks) {
   for (const Place& place : places()) {
     for (int64_t rows : {1, 9}) {
-      SCOPED_TRACE(std::string(place.name) + " rows " + std::to_string(rows));
-      const int64_t k = 96, n = 128, n2 = 80;
-      Case c;
-      const Dim m = c.symbol("T", 1, rows, rows);
-      c.p.family = Family::matmul;
-      c.p.desc = MatmulDesc{};
-      c.p.extent = {1, m, k};
-      const Packed gate = packed_weight("q4_1", 128, 96, 1), up = packed_weight("q4_1", 128, 96, 2),
-                   third = packed_weight("q8_0", 80, 96, 3);
-      const auto a = c.add(Role::x, {DType::f32, {m, k}}),
-                 g = c.add(Role::weight, {DType::f32, {n, k}, gate.format}, Access::read, Origin::param),
-                 u = c.add(Role::weight, {DType::f32, {n, k}, up.format}, Access::read, Origin::param),
-                 t = c.add(Role::weight, {DType::f32, {n2, k}, third.format}, Access::read, Origin::param),
-                 bias = c.add(Role::extra, {DType::f32, {n}}),
-                 y = c.add(Role::out, {DType::f32, {m, n}}, Access::write),
-                 q = c.add(Role::out, {DType::f32, {m, n}}, Access::write),
-                 z = c.add(Role::out, {DType::f32, {m, n2}}, Access::write);
-      c.p.operands[q].layout = {&kActInt8, {}};
-      Part& part = c.p.parts[0];
-      part.n = n;
-      part.weights = {g, u};
-      using Kind = ScalarExpr::Kind;
-      part.epilogue.loads = {{bias, {0, {0, 0, 1}}}};
-      part.epilogue.code = {
-          {Kind::accumulator, ScalarOp::add, DType::f32, 0}, {Kind::accumulator, ScalarOp::add, DType::f32, 1},
-          {Kind::op, ScalarOp::silu, DType::f32, 0},         {Kind::op, ScalarOp::mul, DType::f32, 2, 1},
-          {Kind::load, ScalarOp::add, DType::f32, 0},        {Kind::op, ScalarOp::add, DType::f32, 3, 4}};
-      c.output(y, 5), c.output(q, 5);
-      Part second;
-      second.n = n2;
-      second.weights = {t};
-      second.outs.push_back({z, 0, Output::Kind::map, {}});
-      c.p.parts.push_back(second);
-      Bid bid;
-      ASSERT_TRUE(c.choose("matmul.packed.int8", place.caps, &bid)) << c.error;
-      c.pack(g, gate.file), c.pack(u, up.file), c.pack(t, third.file);
-      Random r(5);
-      const auto x = r.reals(static_cast<size_t>(rows * k)), b = r.reals(128);
-      c.memory[a] = act_blocks(x, 96);
-      c.set(bias, b);
-      c.run("matmul.packed.int8", place.caps, bid, place.interpret);
+      check_parts(place, rows, 96, {"q4_1", "q4_1", "q8_0"});
+      check_parts(place, rows, 512, {"q6_k", "q5_1", "q1_0"});  // spans of 256, 32 and 128 columns
+      check_parts(place, rows, 256, {"q2_0", "q4_k", "q3_k"});
       if (HasFatalFailure()) return;
-      const auto seen = seen_by_kernel(x, 96);
-      const auto got = c.get<float>(y), other = c.get<float>(z);
-      for (size_t i = 0; i < static_cast<size_t>(rows); ++i) {
-        for (size_t j = 0; j < 128; ++j) {
-          const double p = dot(&seen[i * 96], &gate.values[j * 96], 96), s = dot(&seen[i * 96], &up.values[j * 96], 96);
-          ASSERT_NEAR(got[i * 128 + j], p / (1 + std::exp(-p)) * s + static_cast<double>(b[j]), 1e-4);
-        }
-        for (size_t j = 0; j < 80; ++j)
-          ASSERT_NEAR(other[i * 80 + j], dot(&seen[i * 96], &third.values[j * 96], 96), 2e-5);
-      }
-      ASSERT_EQ(c.memory[q], act_blocks(got, 128));
     }
   }
 }

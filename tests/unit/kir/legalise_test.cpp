@@ -137,6 +137,30 @@ TEST(Legalise, Dot4) {
   }
 }
 
+TEST(Legalise, Lookup) {
+  std::mt19937 rng(4);
+  std::array<uint8_t, 16> table;
+  for (uint8_t& entry : table) entry = static_cast<uint8_t>(rng());
+  std::vector<uint32_t> x(64), want(64);
+  for (size_t i = 0; i < 64; ++i) {
+    x[i] = i < 16 ? static_cast<uint32_t>(i) * 0x01010101u : static_cast<uint32_t>(rng()) & 0x0f0f0f0fu;
+    for (int k = 0; k < 4; ++k) want[i] |= static_cast<uint32_t>(table[x[i] >> (8 * k) & 15]) << (8 * k);
+  }
+  for (bool native : {false, true}) {
+    Caps caps = test_caps();
+    caps.byte_lookup = native;
+    B b("lookup", 64, caps);
+    Buffer in = buffer("x", u32), y = buffer("y", u32, Access::write);
+    y.store(lane(), lookup4(in[lane()], table));
+    auto kernel = b.finish();
+    ASSERT_OK(kernel);
+    EXPECT_EQ(print(*kernel).find("lookup u32") != std::string::npos, native);
+    std::vector<uint32_t> y_data(64);
+    ASSERT_OK(run_kernel(*kernel, {bytes_of(x), bytes_of(y_data)}, {}, 1));
+    EXPECT_EQ(y_data, want);
+  }
+}
+
 TEST(Legalise, HighProductWithAndWithout64Bits) {
   std::mt19937 rng(3);
   std::vector<uint32_t> x(64), w(64), want(64);
