@@ -173,6 +173,7 @@ TEST(PackedInt8, PartsEpilogueAndBlocks) {
       check_parts(place, rows, 96, {"q4_1", "q4_1", "q8_0"});
       check_parts(place, rows, 512, {"q6_k", "q5_1", "q1_0"});  // spans of 256, 32 and 128 columns
       check_parts(place, rows, 256, {"q2_0", "q4_k", "q3_k"});
+      check_parts(place, rows, 256, {"iq4_nl", "iq4_nl", "q2_k"});
       if (HasFatalFailure()) return;
     }
   }
