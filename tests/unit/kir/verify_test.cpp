@@ -290,7 +290,7 @@ TEST(Serial, BytesAreExactAndBadBytesAreRefused) {
   EXPECT_MENTIONS(error_text(deserialize(longer)), "bytes behind the kernel");
   auto newer = bytes;
   newer[4] = std::byte{99};
-  EXPECT_MENTIONS(error_text(deserialize(newer)), "kernel form 99; this build reads 1");
+  EXPECT_MENTIONS(error_text(deserialize(newer)), "kernel form 99; this build reads 2");
 }
 
 TEST(Serial, FlippedBytesNeverPassTheVerifierUnsafely) {
@@ -326,10 +326,10 @@ TEST(Serial, FirstBytesAreFixed) {
   auto k = b.finish();
   ASSERT_OK(k);
   const std::vector<int> want = {
-      'k', 'i', 'r', '\n', 1, 1, 'k', 1, 0, 0x90, 3,  // version, name, lanes, subgroup, budget 400
+      'k', 'i', 'r', '\n', 2, 1, 'k', 1, 0, 0x90, 3,  // version, name, lanes, subgroup, budget 400
       1,   1,   'y', 3,    1, 1, 0,                   // binding y: u32, 1 wide, write
       1,   0,   3,   1,    0, 0,                      // one view; no dims, no arrays
-      3,   0,   3,   1,    0, 0, 0,   3, 1, 7,    0, 39, 0, 1, 1, 2, 0, 0, 1, 1, 2};
+      3,   0,   3,   1,    0, 0, 0,   3, 1, 7,    0, 40, 0, 1, 1, 2, 0, 0, 1, 1, 2};
   std::vector<int> got;
   for (std::byte v : serialize(*k)) got.push_back(static_cast<int>(v));
   EXPECT_EQ(got, want);
