@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -146,9 +146,9 @@ std::string times(size_t n, const std::string& text) {
 
 // Fails, and soon.
 void expect_stopped(const std::string& source) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // processor time: other work of the machine does not count
   const auto got = render(source);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   EXPECT_FALSE(got.ok()) << source.substr(0, 120) << " -> " << got->substr(0, 40);
   EXPECT_LT(seconds, 20) << source.substr(0, 120);
   EXPECT_LT(got.ok() ? 0 : got.error().message().size(), 1000u);
