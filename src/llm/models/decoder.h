@@ -55,6 +55,7 @@ struct AttentionLayer {
   RopeOptions rope;
   AttentionOptions options;
   bool head_norms = false;  // attn_q_norm and attn_k_norm: every head normed before it is turned
+  // Of q, k and v. What attention compares is the most sensitive to rounding: docs/decisions/0005 has the numbers.
   Precision precision = Precision::high;
 };
 // Projections, positions, KV state, attention and output projection of a normed x [T, hidden].

@@ -23,8 +23,6 @@ Result<Graph> build(const ModelFile& file, const StepShape& shape) {
   AttentionLayer attention;
   attention.rope = h.rope;
   attention.options.scale = 1.0 / std::sqrt(static_cast<double>(h.info.head_size));
-  // What attention compares is the most sensitive to rounding: a third of the logits' deviation at a sixth of the work.
-  attention.precision = Precision::high;
   return decoder_graph(file, h, shape, 1,
                        [&](const Step& step, uint32_t l, Value x) { return pre_norm_block(step, l, x, attention); });
 }
