@@ -4,9 +4,9 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
-#include <thread>
 
 #include "base/cpu.h"
+#include "base/platform/thread.h"
 #include "tern/weights.h"
 
 namespace tern {
@@ -258,10 +258,7 @@ Status Params::load(const WeightSource& source, const Progress& progress) {
       if (progress) progress(done, total);
     }
   };
-  std::vector<std::thread> threads;
-  for (unsigned t = 1; t < std::min<size_t>(allowed_cores(), pieces.size()); ++t) threads.emplace_back(work);
-  work();
-  for (std::thread& t : threads) t.join();
+  work_on_threads(static_cast<unsigned>(std::min<size_t>(allowed_cores(), pieces.size())), work);
   if (!first_failure) return first_failure;
   for (size_t i = 0; i < program.io.io.size(); ++i) {
     if (program.io.io[i].kind == IoDef::Kind::param) impl_->set[i] = true;

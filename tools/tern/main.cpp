@@ -5,7 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <iostream>
+#include <new>
 
 #include "tools/tern/common/report.h"
 #include "tools/tern/common/verb.h"
@@ -46,6 +48,18 @@ int written(int code) {
   return code == kFine ? static_cast<int>(kNoResource) : code;
 }
 
+// The standard library throws where memory ends; everything else comes back as a Result.
+int act(const Action& action) {
+  try {
+    return action();
+  } catch (const std::bad_alloc&) {
+    complain("memory is exhausted; give a smaller --ctx, or more memory");
+  } catch (const std::exception& error) {
+    complain(error.what());
+  }
+  return kNoResource;
+}
+
 int main_of(int argc, char** argv) {
   keep_standard_streams();
   CLI::App app("tern compiles a model once and runs it on any device.", "tern");
@@ -66,7 +80,7 @@ int main_of(int argc, char** argv) {
   } catch (const CLI::Error& error) {
     return wrong_use(std::string(error.what()) + "; `tern --help` and `tern VERB --help` tell more");
   }
-  return written(action());
+  return written(act(action));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "backends/cpu/memory.h"
 #include "base/cpu.h"
 #include "base/measure/memory.h"
+#include "base/platform/thread.h"
 
 namespace tern::cpu {
 namespace {
@@ -38,14 +39,17 @@ Status check_range(const hal::Buffer& buffer, uint64_t at, uint64_t bytes) {
 // thread.
 class CpuQueue final : public hal::Queue {
  public:
-  explicit CpuQueue(std::shared_ptr<Team> team) : team_(std::move(team)), worker_([this] { work(); }) {}
+  explicit CpuQueue(std::shared_ptr<Team> team) : team_(std::move(team)) {}
+  Status start() {
+    return start_thread(worker_, [this] { work(); });
+  }
   ~CpuQueue() override {
     {
       const std::lock_guard lock(mutex_);
       leaving_ = true;
     }
     wake_.notify_all();
-    worker_.join();
+    if (worker_.joinable()) worker_.join();
   }
 
   Result<hal::Ticket> submit(hal::Commands& commands, const hal::Binding& binding, std::span<const hal::Ticket>,
@@ -200,7 +204,7 @@ class CpuQueue final : public hal::Queue {
 
 class CpuDevice final : public hal::Device {
  public:
-  CpuDevice(Caps caps, unsigned threads) : caps_(std::move(caps)), team_(std::make_shared<Team>(threads)) {}
+  CpuDevice(Caps caps, std::shared_ptr<Team> team) : caps_(std::move(caps)), team_(std::move(team)) {}
 
   const Caps& caps() const override { return caps_; }
   hal::MemoryInfo memory() const override {
@@ -214,7 +218,8 @@ class CpuDevice final : public hal::Device {
     auto block = memory_.allocate(bytes);
     if (!block) {
       Error error = block.error();
-      error.have = memory().available;
+      error.have = system_memory().available;
+      error.text += ": " + std::to_string(bytes) + " bytes wanted, " + std::to_string(error.have) + " available";
       return error;
     }
     return std::unique_ptr<hal::Buffer>(std::make_unique<HostBuffer>(std::move(*block)));
@@ -236,7 +241,9 @@ class CpuDevice final : public hal::Device {
     return std::unique_ptr<hal::Commands>(std::move(commands));
   }
   Result<std::unique_ptr<hal::Queue>> queue() override {
-    return std::unique_ptr<hal::Queue>(std::make_unique<CpuQueue>(team_));
+    auto queue = std::make_unique<CpuQueue>(team_);
+    TERN_OK(queue->start());
+    return std::unique_ptr<hal::Queue>(std::move(queue));
   }
 
  private:
@@ -252,7 +259,9 @@ Result<std::unique_ptr<hal::Device>> open_cpu_with_caps(const CpuOptions& option
   if (threads > 1024)
     return make_error(Code::invalid, "more than 1024 threads make no sense; give --threads a smaller number");
   caps.workers = threads;
-  return std::unique_ptr<hal::Device>(std::make_unique<CpuDevice>(std::move(caps), threads));
+  auto team = std::make_shared<Team>(threads);
+  TERN_OK(team->start());
+  return std::unique_ptr<hal::Device>(std::make_unique<CpuDevice>(std::move(caps), std::move(team)));
 }
 
 Result<std::unique_ptr<hal::Device>> open_cpu(const CpuOptions& options) {

@@ -1,6 +1,9 @@
 #include "backends/cpu/team.h"
 
+#include <string>
+
 #include "base/cpu.h"
+#include "base/platform/thread.h"
 
 namespace tern::cpu {
 namespace {
@@ -28,8 +31,18 @@ class Waiter {
 
 }  // namespace
 
-Team::Team(unsigned threads) : size_(threads == 0 ? 1 : threads) {
-  for (unsigned m = 1; m < size_; ++m) threads_.emplace_back([this, m] { member_loop(m); });
+Team::Team(unsigned threads) : size_(threads == 0 ? 1 : threads) {}
+
+Status Team::start() {
+  for (unsigned m = 1; m < size_; ++m) {
+    std::thread thread;
+    if (const Status started = start_thread(thread, [this, m] { member_loop(m); }); !started) {
+      return make_error(started.error().code, "of " + std::to_string(size_) + " threads only " + std::to_string(m) +
+                                                  " start; give --threads a smaller number: " + started.error().text);
+    }
+    threads_.push_back(std::move(thread));
+  }
+  return ok();
 }
 
 Team::~Team() {

@@ -11,11 +11,15 @@
 #include <thread>
 #include <vector>
 
+#include "tern/result.h"
+
 namespace tern::cpu {
 
 class Team {
  public:
   explicit Team(unsigned threads);
+  // Starts the members; before the first run.
+  Status start();
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;

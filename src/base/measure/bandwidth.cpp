@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/platform/thread.h"
+
 namespace tern {
 namespace {
 
@@ -49,7 +51,13 @@ uint64_t read_block(const uint64_t* at) {
 template <class Work>
 void on_threads(unsigned threads, const Work& work) {
   std::vector<std::thread> others;
-  for (unsigned t = 1; t < threads; ++t) others.emplace_back([&work, t] { work(t); });
+  for (unsigned t = 1; t < threads; ++t) {
+    std::thread thread;
+    if (start_thread(thread, [&work, t] { work(t); }))
+      others.push_back(std::move(thread));
+    else
+      work(t);  // its share is read all the same
+  }
   work(0);
   for (std::thread& other : others) other.join();
 }

@@ -1,4 +1,5 @@
 #include <malloc.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <fstream>
@@ -62,6 +63,26 @@ void narrow(SystemMemory& memory, const std::string& root, const Controller& c, 
   }
 }
 
+// What a process maps beside what it asks for: stacks of threads, arenas of its allocator.
+constexpr uint64_t kOwnAddresses = uint64_t{32} << 20;
+
+uint64_t left(uint64_t limit, uint64_t used) { return limit - std::min(used, limit); }
+
+// Narrows `memory` by the limits of this process; addresses stay what they were where there is none.
+void narrow_by_limits(SystemMemory& memory, const std::string& root) {
+  const auto used = [&](std::string_view key) { return field(root + "/proc/self/status", key).value_or(0) * 1024; };
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    memory.addresses = left(limit.rlim_cur, used("VmSize:"));
+    memory.total = std::min<uint64_t>(memory.total, limit.rlim_cur);
+    memory.available = std::min(memory.available, left(memory.addresses, kOwnAddresses));
+  }
+  if (getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    memory.total = std::min<uint64_t>(memory.total, limit.rlim_cur);
+    memory.available = std::min(memory.available, left(left(limit.rlim_cur, used("VmData:")), kOwnAddresses));
+  }
+}
+
 }  // namespace
 
 SystemMemory system_memory(const std::string& root) {
@@ -78,6 +99,7 @@ SystemMemory system_memory(const std::string& root) {
     if (kinds == ",,") narrow(memory, root, kVersion2, line.substr(second + 1));
     if (kinds.find(",memory,") != std::string::npos) narrow(memory, root, kVersion1, line.substr(second + 1));
   }
+  narrow_by_limits(memory, root);
   return memory;
 }
 

@@ -14,7 +14,9 @@ namespace tern {
 namespace {
 
 Error system_error(const std::string& path, const char* what, int number) {
-  const Code code = number == ENOENT || number == ENOTDIR ? Code::not_found : Code::io;
+  const Code code = number == ENOENT || number == ENOTDIR ? Code::not_found
+                    : number == ENOMEM                    ? Code::out_of_memory
+                                                          : Code::io;
   return make_error(code, "cannot " + std::string(what) + " " + path + ": " + std::generic_category().message(number));
 }
 
