@@ -39,7 +39,8 @@ struct Caps {
   uint64_t max_binding_bytes = ~uint64_t{0};
   uint32_t max_bindings = 64;
   uint32_t offset_alignment = 4;  // of a binding's byte offset
-  uint64_t max_groups = 0xffffffffu;
+  uint64_t max_groups =
+      0xffffffffu;  // in one dimension of a grid; linear groups are folded into two where they exceed it
   uint64_t memory_limit = ~uint64_t{0};
   double read_bytes_per_s = 20e9, flop_per_s = 100e9, int8_op_per_s = 300e9, launch_s = 3e-7;  // for estimates only
 };

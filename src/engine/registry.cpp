@@ -29,7 +29,7 @@ Result<std::shared_ptr<hal::Device>> open_cpu(const DeviceOptions& options) {
 }
 
 DeviceInfo describe_mean() {
-  const mean::MeanOptions options;
+  const mean_device::MeanOptions options;
   DeviceInfo info;
   info.spec = "mean";
   info.description = "the cpu behind the limits of the poorest GPU interfaces, for tests";
@@ -39,10 +39,10 @@ DeviceInfo describe_mean() {
   return info;
 }
 Result<std::shared_ptr<hal::Device>> open_mean(const DeviceOptions& options) {
-  mean::MeanOptions mean;
+  mean_device::MeanOptions mean;
   if (options.threads != 0) mean.threads = options.threads;
   if (!options.isa.empty()) return make_error(Code::invalid, "the mean device takes no instruction set");
-  TERN_TRY(std::unique_ptr<hal::Device> device, mean::open_mean(mean));
+  TERN_TRY(std::unique_ptr<hal::Device> device, mean_device::open_mean(mean));
   return std::shared_ptr<hal::Device>(std::move(device));
 }
 

@@ -4,6 +4,7 @@
 
 #include "lower/fuse/fuse.h"
 #include "lower/fuse/make/anchors.h"
+#include "lower/memory/access.h"
 #include "lower/memory/build.h"
 #include "lower/partition.h"
 #include "lower/text.h"
@@ -37,6 +38,7 @@ Result<Program> lower_graph(const Graph& graph, std::span<const Candidate> candi
   TERN_TRY(Grouping grouping, fuse(graph, device, caps, [&](const Problem& p) { return asker.taken(p); }));
   TERN_TRY(const Chosen chosen, choose(grouping, asker));
   TERN_TRY(Program program, build_program(graph, grouping, chosen, caps, ranges));
+  if (!caps.mixed_access) bind_mixed_read_write(program);
   TERN_OK(check_lists(program, caps));
   return program;
 }

@@ -63,6 +63,7 @@ class ProblemHasher {
   void operand(const Operand& o) {
     type(o.type);
     h_.u64(static_cast<uint64_t>(o.role)).u64(static_cast<uint64_t>(o.origin)).u64(static_cast<uint64_t>(o.access));
+    h_.u64(o.alias);
     if (!with_layouts_) return;
     h_.text(o.layout.def != nullptr ? o.layout.def->name : "");
     for (const uint16_t t : o.layout.tile) h_.u64(t);

@@ -40,12 +40,15 @@ enum class Role : uint8_t {
   seeds
 };
 
+inline constexpr uint16_t kNoAlias = 0xffff;
 struct Operand {
   TensorType type;
   Role role = Role::x;
   Origin origin = Origin::temp;
   Access access = Access::read;
   Layout layout;  // set: a condition on bids; unset: the bid says
+  // An earlier operand that is the same value; both are read. In one layout they are the same memory, and one binding.
+  uint16_t alias = kNoAlias;
 };
 
 // The body of a region, prologue or epilogue: straight-line code over scalars, last-to-first use of earlier

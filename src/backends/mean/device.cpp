@@ -1,12 +1,12 @@
 #include "backends/mean/device.h"
 
-#include <chrono>
-#include <set>
-#include <thread>
+#include <string>
 
 #include "backends/cpu/device.h"
+#include "backends/mean/limits.h"
+#include "backends/mean/queue.h"
 
-namespace tern::mean {
+namespace tern::mean_device {
 namespace {
 
 bool strikes(std::atomic<int>& countdown) { return countdown.load() > 0 && countdown.fetch_sub(1) == 1; }
@@ -42,92 +42,68 @@ struct MeanCommands final : hal::Commands {
   uint32_t list = 0;
 };
 
-Result<int64_t> value_of(const Program& program, Dim dim, std::span<const int64_t> block) {
-  if (const auto c = dim.constant()) return *c;
-  for (size_t i = 0; i < program.block.size(); ++i) {
-    if (program.block[i] == dim) return block[i];
-  }
-  return make_error(Code::internal, "a step uses a size that the program's dims block lacks");
-}
-
-// What a strict interface would refuse at submission.
-Status check_step(const Program& program, const Step& step, const Caps& caps, const hal::Binding& binding) {
-  const bool launch = std::holds_alternative<Launch>(step.what);
-  std::set<std::pair<BufferId, uint64_t>> windows;
-  for (const Use& use : step.uses) {
-    TERN_TRY(const int64_t offset, value_of(program, use.ref.offset, binding.block));
-    TERN_TRY(const int64_t bytes, value_of(program, use.ref.bytes, binding.block));
-    if (!launch) continue;
-    const uint64_t at = binding.slots[use.ref.id].offset + static_cast<uint64_t>(offset);
-    if (at % caps.offset_alignment != 0) {
-      return make_error(
-          Code::invalid,
-          "binding offset " + std::to_string(at) + " is no multiple of " + std::to_string(caps.offset_alignment),
-          step.label);
-    }
-    if (static_cast<uint64_t>(bytes) > caps.max_binding_bytes) {
-      return Error{Code::limit,
-                   "a binding of '" + program.buffers[use.ref.id].name + "' is larger than the device takes",
-                   step.label, static_cast<uint64_t>(bytes), caps.max_binding_bytes};
-    }
-    windows.insert({use.ref.id, at});
-  }
-  if (!launch) return ok();
-  if (windows.size() > caps.max_bindings) {
-    return make_error(Code::limit,
-                      "a launch binds " + std::to_string(windows.size()) + " buffers, the device takes " +
-                          std::to_string(caps.max_bindings),
-                      step.label);
-  }
-  return ok();
-}
-
 class MeanQueue final : public hal::Queue {
  public:
   MeanQueue(std::unique_ptr<hal::Queue> inner, const MeanOptions& options, const Caps& caps)
-      : inner_(std::move(inner)), options_(options), caps_(caps) {}
+      : inner_(std::move(inner)), options_(options), caps_(caps), work_(options.delay_us) {}
+  Status start() { return work_.start(); }
 
   Result<hal::Ticket> submit(hal::Commands& commands, const hal::Binding& binding, std::span<const hal::Ticket> after,
                              const hal::SubmitOptions& options) override {
     auto& list = static_cast<MeanCommands&>(commands);
     if (options_.failures && strikes(options_.failures->submission))
       return make_error(Code::device_lost, "the mean device was lost (injected)");
-    for (const Step& step : list.program->lists[list.list]) TERN_OK(check_step(*list.program, step, caps_, binding));
+    TERN_OK(check_submitted(*list.program, list.list, caps_, binding));
     std::vector<hal::Slot> slots(binding.slots.begin(), binding.slots.end());
     for (hal::Slot& slot : slots) {
       if (slot.buffer != nullptr) slot.buffer = &inner_of(*slot.buffer);
     }
-    hal::SubmitOptions late = options;
-    late.blocking = false;
-    TERN_TRY(const hal::Ticket ticket, inner_->submit(*list.inner, {slots, binding.block}, after, late));
-    return ticket;
+    hal::SubmitOptions inner_options = options;
+    inner_options.blocking = true;  // on the thread that works late
+    // The caller's spans may be gone by then; other queues of this device share nothing with its tickets.
+    return work_.add([this, &list, slots = std::move(slots),
+                      block = std::vector<int64_t>(binding.block.begin(), binding.block.end()),
+                      before = std::vector<hal::Ticket>(after.begin(), after.end()), inner_options]() -> Status {
+      TERN_OK(inner_->submit(*list.inner, {slots, block}, before, inner_options));
+      return ok();
+    });
   }
   Result<hal::Ticket> upload(std::span<const std::byte> from, hal::Buffer& to, uint64_t at) override {
-    return inner_->upload(from, inner_of(to), at);
+    TERN_OK(check_range(to, at, from.size()));
+    return later([this, from, &target = inner_of(to), at] { return inner_->upload(from, target, at); });
   }
   Result<hal::Ticket> download(const hal::Buffer& from, uint64_t at, std::span<std::byte> to) override {
-    return inner_->download(inner_of(from), at, to);
+    TERN_OK(check_range(from, at, to.size()));
+    return later([this, &source = inner_of(from), at, to] { return inner_->download(source, at, to); });
   }
   Result<hal::Ticket> copy(const hal::Buffer& from, uint64_t from_at, hal::Buffer& to, uint64_t to_at,
                            uint64_t bytes) override {
-    return inner_->copy(inner_of(from), from_at, inner_of(to), to_at, bytes);
-  }
-  void then(hal::Ticket ticket, std::function<void(Status)> done) override {
-    inner_->then(ticket, [delay = options_.delay_us, done = std::move(done)](Status status) {
-      std::this_thread::sleep_for(std::chrono::microseconds(delay));
-      done(std::move(status));
+    TERN_OK(check_range(from, from_at, bytes));
+    TERN_OK(check_range(to, to_at, bytes));
+    return later([this, &source = inner_of(from), from_at, &target = inner_of(to), to_at, bytes] {
+      return inner_->copy(source, from_at, target, to_at, bytes);
     });
   }
-  Status wait(hal::Ticket ticket, int64_t nanoseconds) override {
-    Status status = inner_->wait(ticket, nanoseconds);
-    std::this_thread::sleep_for(std::chrono::microseconds(options_.delay_us));
-    return status;
-  }
+  void then(hal::Ticket ticket, std::function<void(Status)> done) override { work_.then(ticket, std::move(done)); }
+  Status wait(hal::Ticket ticket, int64_t nanoseconds) override { return work_.wait(ticket, nanoseconds); }
 
  private:
+  static Status check_range(const hal::Buffer& buffer, uint64_t at, uint64_t bytes) {
+    if (at <= buffer.size() && bytes <= buffer.size() - at) return ok();
+    return Error{Code::invalid, "a transfer reaches past its buffer", {}, bytes, buffer.size()};
+  }
+  template <class F>
+  hal::Ticket later(F transfer) {
+    return work_.add([this, transfer]() -> Status {
+      TERN_TRY(const hal::Ticket ticket, transfer());
+      return inner_->wait(ticket, -1);
+    });
+  }
+
   std::unique_ptr<hal::Queue> inner_;
   MeanOptions options_;
   Caps caps_;
+  LateWork work_;  // last: ends its work before the rest goes
 };
 
 class MeanDevice final : public hal::Device {
@@ -144,7 +120,13 @@ class MeanDevice final : public hal::Device {
   Result<std::unique_ptr<hal::Buffer>> allocate(uint64_t bytes, hal::MemoryKind kind) override {
     const bool injected = options_.failures && strikes(options_.failures->allocation);
     if (injected || bytes > ledger_->limit || ledger_->used + bytes > ledger_->limit) {
-      return Error{Code::out_of_memory, "the mean device has no room for a buffer", {}, bytes, memory().available};
+      const uint64_t available = memory().available;
+      return Error{Code::out_of_memory,
+                   "the mean device has no room for a buffer of " + std::to_string(bytes) + " bytes; " +
+                       std::to_string(available) + " are available",
+                   {},
+                   bytes,
+                   available};
     }
     TERN_TRY(std::unique_ptr<hal::Buffer> buffer, inner_->allocate(bytes, kind));
     ledger_->used += bytes;
@@ -157,6 +139,7 @@ class MeanDevice final : public hal::Device {
   }
   Result<std::unique_ptr<hal::Commands>> record(const Program& program, uint32_t list,
                                                 std::span<const std::shared_ptr<hal::Kernel>> kernels) override {
+    TERN_OK(check_recorded(program, list, caps()));
     auto commands = std::make_unique<MeanCommands>();
     TERN_TRY(commands->inner, inner_->record(program, list, kernels));
     commands->program = &program;
@@ -165,7 +148,9 @@ class MeanDevice final : public hal::Device {
   }
   Result<std::unique_ptr<hal::Queue>> queue() override {
     TERN_TRY(std::unique_ptr<hal::Queue> queue, inner_->queue());
-    return std::unique_ptr<hal::Queue>(std::make_unique<MeanQueue>(std::move(queue), options_, caps()));
+    auto mean = std::make_unique<MeanQueue>(std::move(queue), options_, caps());
+    TERN_OK(mean->start());
+    return std::unique_ptr<hal::Queue>(std::move(mean));
   }
 
  private:
@@ -193,10 +178,10 @@ Result<std::unique_ptr<hal::Device>> open_mean(const MeanOptions& options) {
   caps.max_binding_bytes = options.max_binding_bytes;
   caps.max_bindings = options.max_bindings;
   caps.offset_alignment = 256;
-  caps.max_groups = 65535;
+  caps.max_groups = options.max_groups;
   caps.memory_limit = options.memory_limit;
   TERN_TRY(std::unique_ptr<hal::Device> inner, cpu::open_cpu_with_caps(cpu, std::move(caps)));
   return std::unique_ptr<hal::Device>(std::make_unique<MeanDevice>(std::move(inner), options));
 }
 
-}  // namespace tern::mean
+}  // namespace tern::mean_device

@@ -1,9 +1,9 @@
 // The mean device: the CPU behind the caps of the poorest GPU interfaces, so that the suite meets their limits
-// everywhere.
+// everywhere. What it claims it enforces: a list that breaks a limit is a typed error when it is recorded or submitted.
 //
-// Memory is not host-visible, bindings are at most 1 MiB and 8 in number, offsets are multiples of 256, one buffer is
-// never bound for reading and writing in one launch, subgroups have one lane, there is no f16 storage and no 64-bit
-// type; work completes late, memory ends, and failures can be injected.
+// Memory is not host-visible, bindings are at most 1 MiB and 8 in number, offsets are multiples of 256, a buffer that a
+// launch writes is never bound read-only in it and writable bindings do not overlap, subgroups have one lane, there is
+// no f16 storage and no 64-bit type; transfers and runs happen late, memory ends, and failures can be injected.
 #pragma once
 
 #include <atomic>
@@ -11,14 +11,15 @@
 
 #include "hal/device.h"
 
-namespace tern::mean {
+namespace tern::mean_device {
 
 struct MeanOptions {
   unsigned threads = 1;
   uint64_t memory_limit = uint64_t{1} << 30;
   uint64_t max_binding_bytes = uint64_t{1} << 20;
   uint32_t max_bindings = 8;
-  unsigned delay_us = 50;  // a submission is done this long after its work
+  uint64_t max_groups = 65535;  // in one dimension of a grid; linear groups are folded into two
+  unsigned delay_us = 50;       // everything queued starts this long after its turn has come
   // Fails the n-th allocation, kernel load or submission (1 is the next); 0: never. Shared, so that a test can set it
   // later.
   struct Failures {
@@ -29,4 +30,4 @@ struct MeanOptions {
 
 Result<std::unique_ptr<hal::Device>> open_mean(const MeanOptions& options);
 
-}  // namespace tern::mean
+}  // namespace tern::mean_device

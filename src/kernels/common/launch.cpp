@@ -59,11 +59,29 @@ kir::Buffer Launcher::operand(uint16_t index, int width) {
   return width == 1 ? buffer : buffer.as(buffer.type(), width);
 }
 
-void Launcher::stream(uint16_t index) { bind_operand(index, true); }
+void Launcher::stream(uint16_t index) {
+  for (const auto& [known, buffer] : operands_) {
+    if (known == index) return;
+  }
+  bind_operand(index, true);
+}
 
 kir::Buffer Launcher::bind(const Use& use, std::string_view name, kir::Type type, kir::BufferOptions options) {
+  const Ref memory = memory_of(use.ref);
+  for (size_t i = 0; i < uses_.size() && use.access == Access::read; ++i) {
+    if (uses_[i].access == Access::read && memory_of(uses_[i].ref) == memory) return bound_[i].as(type, options.width);
+  }
   uses_.push_back(use);
-  return b_.buffer(name, type, kir_access(use.access), options);
+  bound_.push_back(b_.buffer(name, type, kir_access(use.access), options));
+  return bound_.back();
+}
+
+// Operands that are one value in one layout are the same memory.
+Ref Launcher::memory_of(Ref ref) const {
+  const auto& operands = problem_.operands;
+  if (ref.id >= operands.size() || operands[ref.id].alias >= ref.id) return ref;
+  if (operands[operands[ref.id].alias].layout == operands[ref.id].layout) ref.id = operands[ref.id].alias;
+  return ref;
 }
 
 Status Launcher::launch(Dim groups) {
@@ -137,12 +155,8 @@ OrRefuse<Unit> check_bindings(const Problem& problem, const std::vector<Layout>&
       (void)count;
       continue;
     }
-    TERN_ACCEPT(const Dim size, layouts[i].def->bytes(asked.dims, o.type, layouts[i].tile));
-    const double most = largest(asked, problem, size);
-    if (most > static_cast<double>(asked.caps.max_binding_bytes)) {
-      return refuse("operand " + std::to_string(i) + " takes up to " + std::to_string(static_cast<int64_t>(most)) +
-                    " bytes, a binding holds " + std::to_string(asked.caps.max_binding_bytes));
-    }
+    TERN_ACCEPT(const Unit fit, fits_binding(static_cast<uint16_t>(i), o, layouts[i], problem.bounds, asked));
+    (void)fit;
   }
   return Unit{};
 }

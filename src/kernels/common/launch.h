@@ -28,13 +28,14 @@ class Launcher {
   kir::Buffer operand(uint16_t index, int width = 1);
   // Binds an output whose stores go past the caches.
   void stream(uint16_t index);
-  // A window of an operand, or scratch, bound as it is.
+  // A window of an operand, or scratch, bound as it is; what is read twice is bound once and seen in two ways.
   kir::Buffer bind(const Use& use, std::string_view name, kir::Type type, kir::BufferOptions options = {});
 
   // Closes the kernel and adds the step.
   Status launch(Dim groups);
 
  private:
+  Ref memory_of(Ref ref) const;
   kir::Buffer bind_operand(uint16_t index, bool streaming);
 
   BuildCtx& ctx_;
@@ -43,6 +44,7 @@ class Launcher {
   std::vector<std::pair<Dim, kir::V>> sizes_;
   std::vector<Dim> scalars_;
   std::vector<Use> uses_;
+  std::vector<kir::Buffer> bound_;  // the same
   std::vector<std::pair<uint16_t, kir::Buffer>> operands_;
 };
 

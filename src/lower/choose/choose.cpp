@@ -24,6 +24,7 @@ class Chooser {
   Result<Chosen> run() {
     out_.groups = std::move(grouping_.groups);
     for (Group& g : out_.groups) {
+      find_aliases(g);
       Asker::settle(g.problem);
       const Answers& answers = asker_.ask(g.problem);
       if (!answers.tag) return nobody(g, answers);
@@ -37,17 +38,46 @@ class Chooser {
   }
 
  private:
+  // Operands that read one value: a norm's input and its epilogue's residual, say.
+  void find_aliases(Group& g) const {
+    for (size_t i = 1; i < g.values.size(); ++i) {
+      if (g.problem.operands[i].access != Access::read) continue;
+      for (size_t j = 0; j < i; ++j) {
+        const bool same = grouping_.home(g.values[j]) == grouping_.home(g.values[i]);
+        if (!same || g.problem.operands[j].access != Access::read) continue;
+        g.problem.operands[i].alias = static_cast<uint16_t>(j);
+        break;
+      }
+    }
+  }
+
   Error nobody(const Group& g, const Answers& answers) const {
     for (const Answer& a : answers.range) {
       if (!a.offers.empty()) continue;
       std::string text = "no kernel of device '" + asker_.caps().device + "' takes " + problem_text(a.problem, dims_);
       for (const auto& [name, why] : a.refusals) text += "; " + name + ": " + why;
       if (a.refusals.empty()) text += "; there is no candidate for this family";
-      return make_error(Code::unsupported, text, g.label);
+      Error error = make_error(Code::unsupported, text, g.label);
+      limit_of(a.problem, error);
+      return error;
     }
     return make_error(Code::unsupported,
                       "no kernel computes " + problem_text(g.problem, dims_) + " with the same numbers in every range",
                       g.label);
+  }
+
+  // Where the largest value exceeds a binding, the sizes are to blame: another range, chunk or context may do.
+  void limit_of(const Problem& p, Error& error) const {
+    for (const Operand& o : p.operands) {
+      if (o.origin == Origin::param || o.type.format != nullptr) continue;
+      const Layout dense{&kDense, {}};
+      const auto bytes = dense.def->bytes(dims_, o.type, {});
+      const int64_t most = bytes ? dims_.range(*bytes, p.bounds).second : 0;
+      if (most < 0 || static_cast<uint64_t>(most) <= std::max(asker_.caps().max_binding_bytes, error.need)) continue;
+      error.code = Code::limit;
+      error.need = static_cast<uint64_t>(most);
+      error.have = asker_.caps().max_binding_bytes;
+    }
   }
 
   static bool activation(const Operand& o) { return o.access == Access::read && o.origin != Origin::param; }

@@ -145,7 +145,7 @@ void put(A& a, Of<A, Problem> p) {
   a.choice(p.family, std::variant_size_v<FamilyDesc>);
   a.list(p.operands, [&](auto& o) {
     put(a, o.type), a.choice(o.role, static_cast<size_t>(Role::seeds) + 1), a.choice(o.origin, 4),
-        a.choice(o.access, 3), put(a, o.layout);
+        a.choice(o.access, 3), put(a, o.layout), a.integer(o.alias);
   });
   a.list(p.extent, [&](auto& d) { a.dim(d); });
   put(a, p.prologue);

@@ -5,7 +5,7 @@ namespace tern {
 namespace {
 
 constexpr uint64_t kMagic = 0x474f52504e524554;  // "TERNPROG"
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kVersion = 2;
 
 Status within(uint64_t id, size_t count, const char* what) {
   if (id == kNone || id < count) return ok();
@@ -50,6 +50,11 @@ Status check_problem(const Program& p, const Problem& problem) {
     for (const ScalarExpr::Load& l : e.loads) TERN_OK(needed(l.operand, problem.operands.size(), "operand"));
     return ok();
   };
+  for (size_t i = 0; i < problem.operands.size(); ++i) {
+    const uint16_t alias = problem.operands[i].alias;
+    if (alias != kNoAlias && alias >= i)
+      return make_error(Code::malformed, "serial program: an operand is the alias of a later one");
+  }
   TERN_OK(expr(problem.prologue));
   for (const Part& part : problem.parts) {
     TERN_OK(expr(part.epilogue));

@@ -102,13 +102,22 @@ class Pair {
     }
     for (const Output& o : b.problem.parts[0].outs) {
       Output out = o;
-      out.operand = static_cast<uint16_t>(out_.values.size());
+      out.operand = written_operand(b, o.operand);
       out.result = at[o.result];
-      out_.values.push_back(b.values[o.operand]);
-      out_.problem.operands.push_back(b.problem.operands[o.operand]);
       out_.problem.parts[0].outs.push_back(out);
     }
     return true;
+  }
+
+  // Parts of one value (a concat's, say) are written through one operand: aliased operands are one binding.
+  uint16_t written_operand(const Group& b, uint16_t operand) {
+    for (const Output& o : out_.problem.parts[0].outs) {
+      const bool same = out_.problem.operands[o.operand].type == b.problem.operands[operand].type;
+      if (same && out_.values[o.operand] == b.values[operand]) return o.operand;
+    }
+    out_.values.push_back(b.values[operand]);
+    out_.problem.operands.push_back(b.problem.operands[operand]);
+    return static_cast<uint16_t>(out_.values.size() - 1);
   }
 
   // Results of a that only b read need no memory any more.
@@ -125,6 +134,7 @@ class Pair {
         continue;
       }
       outs.erase(outs.begin() + static_cast<std::ptrdiff_t>(n));
+      if (std::any_of(outs.begin(), outs.end(), [&](const Output& o) { return o.operand == operand; })) continue;
       out_.values.erase(out_.values.begin() + operand);
       out_.problem.operands.erase(out_.problem.operands.begin() + operand);
       for (Output& o : outs) o.operand = static_cast<uint16_t>(o.operand - (o.operand > operand));
