@@ -28,9 +28,11 @@ struct LlmOptions {
   bool precise = false;        // float activations and f32 KV; slower, closer to exact arithmetic
   uint32_t context = 0;        // tokens a sequence may hold, exactly; 0: the model's own, at most 4096
   uint32_t max_sequences = 1;  // that live at once
-  uint32_t chunk = 512;        // tokens of one step at most; longer prompts take several
-  uint32_t history = 64;       // last tokens that penalties look at, 0 .. 65536
-  std::string cache_dir;       // as Options::cache_dir
+  // Tokens of one step at most; longer prompts take several. A device whose bindings hold fewer gets half, a quarter …
+  // of them: LanguageModel::chunk() tells.
+  uint32_t chunk = 512;
+  uint32_t history = 64;  // last tokens that penalties look at, 0 .. 65536
+  std::string cache_dir;  // as Options::cache_dir
   std::string plugin_path;
   Progress progress;  // while weights are packed
 };
@@ -70,7 +72,7 @@ struct SequenceStep {
   bool sample = true;               // choose the token behind the last one
   SamplingOptions sampling;
   uint64_t draw = 0;                 // number of the token drawn with this seed
-  std::span<const TokenId> history;  // what penalties look at
+  std::span<const TokenId> history;  // what penalties look at, 0 .. 65536
 };
 struct StepResult {
   TokenId id = kNoToken;      // chosen; kNoToken where `sample` was false

@@ -57,6 +57,10 @@ struct StepFuser {
   Status (*build)(const Program& program, std::span<const Step> steps, const Bid& bid, BuildCtx& ctx);
 };
 
+// Whether an operand fits one binding at every size of the bounds; a refusal names the largest value of each symbol
+// that would fit.
+OrRefuse<Unit> fits_binding(uint16_t index, const Operand& operand, const Layout& layout, const Bounds& bounds,
+                            const Asked& asked);
 // How many windows an operand needs under the caps' binding limit: 1 for what fits; a refusal with the largest size
 // that would fit where its windowed axis is symbolic or it cannot be cut. bounds: of the Problem.
 OrRefuse<int> window_count(const Operand& operand, const Layout& layout, const Bounds& bounds, const Asked& asked);

@@ -362,10 +362,9 @@ OrRefuse<std::vector<Bid>> bid_lanes(const Problem& p, const Asked& asked) {
   TERN_ACCEPT(const kir::Type t, storage_of(x.type, asked.caps));
   (void)t, (void)fit;
   for (size_t i = 0; i < p.operands.size(); ++i) {
-    const double size = bytes_of(p.operands[i], bid.layouts[i], p, asked);
     if (std::find(cut.begin(), cut.end(), static_cast<int>(i)) != cut.end()) continue;
-    if (size > static_cast<double>(asked.caps.max_binding_bytes))
-      return refuse("operand " + std::to_string(i) + " exceeds a binding");
+    TERN_ACCEPT([[maybe_unused]] const Unit bound,
+                fits_binding(static_cast<uint16_t>(i), p.operands[i], bid.layouts[i], p.bounds, asked));
   }
   bid.numerics = numerics_tag("matmul lanes 2", {}, asked.caps, format);
   bid.bytes += bytes_of(x, bid.layouts[r.x], p, asked);

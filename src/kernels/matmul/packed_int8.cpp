@@ -338,10 +338,9 @@ OrRefuse<std::vector<Bid>> bid_packed_int8(const Problem& p, const Asked& asked)
   std::vector<int> cut;
   for (const Part& part : p.parts) cut.insert(cut.end(), part.weights.begin(), part.weights.end());
   for (size_t i = 0; i < p.operands.size(); ++i) {
-    const double size = bytes_of(p.operands[i], bid.layouts[i], p, asked);
     if (std::find(cut.begin(), cut.end(), static_cast<int>(i)) != cut.end()) continue;
-    if (size > static_cast<double>(asked.caps.max_binding_bytes))
-      return refuse("operand " + std::to_string(i) + " exceeds a binding");
+    TERN_ACCEPT([[maybe_unused]] const Unit bound,
+                fits_binding(static_cast<uint16_t>(i), p.operands[i], bid.layouts[i], p.bounds, asked));
   }
   (void)fit;
   bid.numerics = numerics_tag("matmul packed int8 2", {*r.k.constant(), desc.high_precision}, asked.caps, format);

@@ -40,12 +40,13 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, const LlmOpti
 
 Result<LanguageModel> LanguageModel::open(const ModelFile& file, const LlmOptions& options) {
   TERN_TRY(LlmInfo info, inspect(file));
-  TERN_TRY(const StepShape shape, llm::shape_for(info, options));
+  TERN_TRY(StepShape shape, llm::shape_for(info, options));
   TERN_TRY(const Device device, open_device(options.device, options.device_options));
   TERN_TRY(auto made, llm::make_tokenizer(file, device));
   auto& [tokenizer, room] = made;
-  TERN_TRY(Graph graph, build_step_graph(file, shape));
-  TERN_TRY(Executable exe, compile(std::move(graph), device, llm::compile_options(shape, options)));
+  TERN_TRY(Executable exe, llm::with_steps_that_fit(file, shape, options, [&](Graph graph, const Options& how) {
+             return compile(std::move(graph), device, how);
+           }));
   TERN_OK(llm::check_fits(file, info, options, device, exe.memory(), room));
   Params params = exe.params();
   TERN_OK(params.load(file, options.progress));

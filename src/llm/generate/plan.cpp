@@ -12,12 +12,18 @@ namespace {
 constexpr uint32_t kPage = 32;
 constexpr uint32_t kDefaultContext = 4096;
 
+Result<MemoryNeed> plan_step(const ModelFile& file, StepShape& shape, const LlmOptions& options,
+                             const Device& device) {
+  return with_steps_that_fit(file, shape, options, [&](Graph graph, const Options& how) {
+    return memory_need(std::move(graph), device, how);
+  });
+}
+
 Result<MemoryNeed> need_of(const ModelFile& file, const LlmInfo& info, LlmOptions options, const Device& device,
                            uint32_t context) {
   options.context = context;
-  TERN_TRY(const StepShape shape, shape_for(info, options));
-  TERN_TRY(Graph graph, build_step_graph(file, shape));
-  return memory_need(std::move(graph), device, compile_options(shape, options));
+  TERN_TRY(StepShape shape, shape_for(info, options));
+  return plan_step(file, shape, options, device);
 }
 
 // The largest context of whole pages with which the model takes at most `available` bytes, 0 where none does. Memory
@@ -115,20 +121,26 @@ Status check_fits(const ModelFile& file, const LlmInfo& info, const LlmOptions& 
   return Error{Code::out_of_memory, std::move(text), {}, total, room.memory.available};
 }
 
+Error beyond_binding(Error error, const StepShape& shape) {
+  const uint64_t pages = error.need > 0 ? shape.pages_per_sequence * error.have / error.need : 0;
+  if (pages > 0 && pages < shape.pages_per_sequence)
+    error.text += "; a context of " + std::to_string(pages * shape.page) + " tokens would fit (--ctx)";
+  return error;
+}
+
 }  // namespace llm
 
 Result<LlmPlan> LanguageModel::plan(const ModelFile& file, const LlmOptions& options) {
   LlmPlan plan;
   TERN_TRY(plan.info, inspect(file));
-  TERN_TRY(const StepShape shape, llm::shape_for(plan.info, options));
+  TERN_TRY(StepShape shape, llm::shape_for(plan.info, options));
   plan.context = llm::context_for(plan.info, options);
   TERN_TRY(const Device device, open_device(options.device, options.device_options));
   TERN_TRY(const auto made, llm::make_tokenizer(file, device));
   const llm::Room& room = made.second;
   plan.memory = room.memory;
   plan.host = room.host;
-  TERN_TRY(Graph graph, build_step_graph(file, shape));
-  TERN_TRY(plan.need, memory_need(std::move(graph), device, llm::compile_options(shape, options)));
+  TERN_TRY(plan.need, llm::plan_step(file, shape, options, device));
   if (Status fits = llm::check_fits(file, plan.info, options, device, plan.need, room); !fits) {
     if (fits.error().code != Code::out_of_memory) return fits.take_error();
     plan.refusal = fits.take_error();

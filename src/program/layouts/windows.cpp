@@ -1,11 +1,43 @@
 #include <algorithm>
 #include <numeric>
+#include <string>
 
 #include "program/candidate.h"
 #include "program/layouts/rows.h"
 
 namespace tern {
 namespace {
+
+// The bounds with one symbol narrowed from above.
+Bounds up_to(const Bounds& bounds, uint32_t symbol, int64_t least, int64_t most) {
+  Bounds out = bounds;
+  for (Bound& b : out) {
+    if (b.symbol != symbol) continue;
+    b.max = std::min(b.max, most);
+    return out;
+  }
+  out.push_back({symbol, least, most});
+  return out;
+}
+
+// "T <= 170" for each symbol that alone can bring the size below the limit; "" where none can.
+std::string largest_that_fit(Dim bytes, int64_t limit, const Bounds& bounds, const DimTable& dims) {
+  std::string text;
+  for (const uint32_t symbol : dims.symbols_of(bytes)) {
+    const Symbol& s = dims.symbols()[symbol];
+    const auto fits = [&](int64_t most) {
+      return dims.range(bytes, up_to(bounds, symbol, s.min, most)).second <= limit;
+    };
+    if (!fits(s.min)) continue;
+    int64_t low = s.min, high = s.max;  // low fits, high does not
+    while (low + 1 < high) {
+      const int64_t middle = low + (high - low) / 2;
+      (fits(middle) ? low : high) = middle;
+    }
+    text += (text.empty() ? "" : ", or ") + s.name + " <= " + std::to_string(low - low % s.multiple);
+  }
+  return text;
+}
 
 // Units of one window: as many as the limit takes, starting at offsets the device accepts.
 struct Cut {
@@ -20,7 +52,11 @@ OrRefuse<Cut> cut(const Operand& operand, const Layout& layout, const Bounds& bo
   if (most <= limit) return c;
   const std::string size =
       std::to_string(most) + " bytes exceed the device's binding limit of " + std::to_string(limit);
-  if (!bytes.constant()) return refuse(size + "; a symbolic size is never cut into windows");
+  if (!bytes.constant()) {
+    const std::string fitting = largest_that_fit(bytes, limit, bounds, asked.dims);
+    return refuse(size + "; a symbolic size is never cut into windows" +
+                  (fitting.empty() ? "" : " (" + fitting + " would fit)"));
+  }
   if (layout.def->window_axis < 0) return refuse(size + ", and this layout cannot be cut");
   TERN_ACCEPT(const Dim unit, layout.def->unit_bytes(asked.dims, operand.type, layout.tile));
   c.unit_bytes = unit.constant().value_or(0);
@@ -34,6 +70,18 @@ OrRefuse<Cut> cut(const Operand& operand, const Layout& layout, const Bounds& bo
 }
 
 }  // namespace
+
+OrRefuse<Unit> fits_binding(uint16_t index, const Operand& operand, const Layout& layout, const Bounds& bounds,
+                            const Asked& asked) {
+  TERN_ACCEPT(const Dim bytes, layout.def->bytes(asked.dims, operand.type, layout.tile));
+  const auto limit = static_cast<int64_t>(std::min<uint64_t>(asked.caps.max_binding_bytes, INT64_MAX));
+  const int64_t most = asked.dims.range(bytes, bounds).second;
+  if (most <= limit) return Unit{};
+  const std::string fitting = largest_that_fit(bytes, limit, bounds, asked.dims);
+  return refuse("operand " + std::to_string(index) + " takes up to " + std::to_string(most) +
+                " bytes, a binding holds " + std::to_string(limit) +
+                (fitting.empty() ? "" : " (" + fitting + " would fit)"));
+}
 
 OrRefuse<int> window_count(const Operand& operand, const Layout& layout, const Bounds& bounds, const Asked& asked) {
   TERN_ACCEPT(const Cut c, cut(operand, layout, bounds, asked));
