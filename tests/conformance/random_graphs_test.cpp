@@ -105,7 +105,7 @@ class RandomGraphs : public testing::TestWithParam<const char*> {};
 TEST_P(RandomGraphs, GiveWhatTheReferenceSays) {
   const auto device = open_device(GetParam());
   ASSERT_TRUE(device.ok()) << device.error().message();
-  for (uint32_t seed = 0; seed < 60; ++seed) {
+  for (uint32_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     auto graph = test::Author(seed).write(12 + static_cast<int>(seed) % 30).finish();
     ASSERT_TRUE(graph.ok()) << graph.error().message();

@@ -14,19 +14,8 @@ endfunction()
 
 set(ENV{XDG_CACHE_HOME} "${work}/cache")  # kernels are compiled here: the plug-in must be found where it was installed
 run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${prefix}")
-file(READ "${README}" text)
-string(REPLACE ";" "<semicolon>" text "${text}")
-string(REGEX MATCHALL "```cpp\n[^`]*```" examples "${text}")
-list(LENGTH examples count)
-if(NOT count EQUAL 2)
-  message(FATAL_ERROR "${README} holds ${count} C++ examples; a graph and a language model are expected")
-endif()
-foreach(i 0 1)
-  list(GET examples ${i} example)
-  string(REGEX REPLACE "```(cpp\n)?" "" example "${example}")
-  string(REPLACE "<semicolon>" ";" example "${example}")
-  file(WRITE "${work}/example${i}.cpp" "${example}")
-endforeach()
+include("${CMAKE_CURRENT_LIST_DIR}/examples.cmake")
+tern_readme_examples("${README}" "${work}")
 
 run("${CMAKE_COMMAND}" -G Ninja -S "${SOURCE}" -B "${work}/build" "-DEXAMPLES=${work}" "-DCMAKE_PREFIX_PATH=${prefix}"
     "-DCMAKE_CXX_COMPILER=${CXX}" "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror")
