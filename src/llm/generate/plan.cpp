@@ -12,8 +12,7 @@ namespace {
 constexpr uint32_t kPage = 32;
 constexpr uint32_t kDefaultContext = 4096;
 
-Result<MemoryNeed> plan_step(const ModelFile& file, StepShape& shape, const LlmOptions& options,
-                             const Device& device) {
+Result<MemoryNeed> plan_step(const ModelFile& file, StepShape& shape, const LlmOptions& options, const Device& device) {
   return with_steps_that_fit(file, shape, options, [&](Graph graph, const Options& how) {
     return memory_need(std::move(graph), device, how);
   });
