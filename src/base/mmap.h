@@ -12,6 +12,9 @@
 
 namespace tern {
 
+// Memory of one's own that is read in long runs: huge pages where the system has them. Advice, no more.
+void advise_huge_pages(void* data, uint64_t bytes);
+
 // A regular file, opened and mapped read-only. All methods are thread-safe.
 //
 // bytes() faults (SIGBUS) when somebody shortens the file while it is mapped: no portable library can prevent that.

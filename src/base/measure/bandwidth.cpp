@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/mmap.h"
 #include "base/platform/thread.h"
 
 namespace tern {
@@ -17,7 +18,6 @@ namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr size_t kPassBytes = 64 * kMiB;
-constexpr size_t kLine = 64;            // bytes
 constexpr size_t kWordsOfBlock = 2048;  // what a thread reads before it looks at its place again
 
 // "32768K", "2M"
@@ -79,11 +79,14 @@ ReadBandwidth::ReadBandwidth(unsigned threads, uint64_t bytes) : threads_(std::m
   if (bytes == 0) bytes = std::clamp(4 * last_level_cache_bytes(), 256 * kMiB, 1024 * kMiB);
   const size_t unit = kWordsOfBlock * threads_;  // every thread reads whole blocks
   words_ = (std::max<size_t>(bytes / sizeof(uint64_t), unit) / unit) * unit;
-  data_ = static_cast<uint64_t*>(std::aligned_alloc(kLine, words_ * sizeof(uint64_t)));
+  // In huge pages, as weights are: small ones would make the roof too low.
+  constexpr uint64_t kHuge = 2 * kMiB;
+  data_ = static_cast<uint64_t*>(std::aligned_alloc(kHuge, (words_ * sizeof(uint64_t) + kHuge - 1) / kHuge * kHuge));
   if (data_ == nullptr) {
     words_ = 0;
     return;
   }
+  advise_huge_pages(data_, words_ * sizeof(uint64_t));
   // Written by the thread that reads it: on machines with several memories a page lies near its first writer.
   const size_t part = words_ / threads_;
   on_threads(threads_, [&](unsigned t) { std::fill_n(data_ + t * part, part, uint64_t{t} + 1); });

@@ -89,6 +89,8 @@ Status MappedFile::still_whole() const {
   return error;
 }
 
+void advise_huge_pages(void* data, uint64_t bytes) { ::madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE); }
+
 void MappedFile::drop(uint64_t first, uint64_t count) const {
   if (first >= size_ || count == 0) return;
   // Both ends round down: the page at the end may hold bytes that are still to be read, the one at the start was behind
