@@ -4,7 +4,6 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <regex>
 
 #include "base/utf8.h"
 #include "tern/format.h"
@@ -139,19 +138,50 @@ Result<std::string> choose(const std::string& model, std::vector<std::string> fi
                                        "/FILE: " + listed(found.empty() ? files : found));
 }
 
+struct HubName {
+  std::string model, file, quant;
+};
+// OWNER/NAME, OWNER/NAME/FILE or OWNER/NAME:QUANT, with "hf:" in front or not.
+std::optional<HubName> name_on_hub(std::string text) {
+  const auto word = [](const std::string& part) {
+    return !part.empty() && std::all_of(part.begin(), part.end(), [](unsigned char c) {
+      return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
+    });
+  };
+  if (text.rfind("hf:", 0) == 0) text.erase(0, 3);
+  const size_t first = text.find('/');
+  if (first == std::string::npos || !word(text.substr(0, first))) return std::nullopt;
+  const size_t end = text.find_first_of("/:", first + 1);
+  HubName out;
+  out.model = text.substr(0, end);
+  if (!word(out.model.substr(first + 1))) return std::nullopt;
+  if (end == std::string::npos) return out;
+  std::string& rest = text[end] == '/' ? out.file : out.quant;
+  rest = text.substr(end + 1);
+  const bool good = text[end] == '/' ? !rest.empty() && rest.find(':') == std::string::npos : word(rest);
+  return good ? std::optional(std::move(out)) : std::nullopt;
+}
+
 }  // namespace
 
 std::vector<std::string> parts_of(const std::string& path) {
-  static const std::regex pattern("(.*)-(\\d{5})-of-(\\d{5})(\\.gguf)");
-  std::smatch match;
-  if (!std::regex_match(path, match, pattern)) return {path};
-  const int count = std::stoi(match[3]);
-  if (count < 1 || count > 512) return {path};
+  // "-00002-of-00003.gguf"
+  constexpr std::string_view kOf = "-of-", kEnd = ".gguf";
+  constexpr size_t kDigits = 5, kTail = 1 + kDigits + kOf.size() + kDigits + kEnd.size();
+  if (path.size() <= kTail) return {path};
+  const std::string stem = path.substr(0, path.size() - kTail), tail = path.substr(path.size() - kTail);
+  const std::string number = tail.substr(1, kDigits), of = tail.substr(1 + kDigits, kOf.size()),
+                    count = tail.substr(1 + kDigits + kOf.size(), kDigits);
+  const auto digits = [](const std::string& text) {
+    return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  };
+  if (tail[0] != '-' || of != kOf || !tail.ends_with(kEnd) || !digits(number) || !digits(count)) return {path};
+  const int parts = std::stoi(count);
+  if (parts < 1 || parts > 512) return {path};
   std::vector<std::string> out;
-  for (int i = 1; i <= count; ++i) {
-    std::string number = std::to_string(i);
-    number.insert(0, 5 - number.size(), '0');
-    out.push_back(match[1].str() + "-" + number + "-of-" + match[3].str() + match[4].str());
+  for (int i = 1; i <= parts; ++i) {
+    const std::string plain = std::to_string(i);
+    out.push_back(stem + "-" + std::string(kDigits - plain.size(), '0') + plain + "-of-" + count + ".gguf");
   }
   return out;
 }
@@ -166,14 +196,12 @@ Result<std::vector<Wanted>> resolve_reference(const std::string& reference, cons
       return make_error(Code::invalid, "'" + printable(reference) + "' names no file");
     return all_parts("", path, query);
   }
-  static const std::regex pattern("(?:hf:)?([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)(?:/([^:]+)|:([A-Za-z0-9._-]+))?");
-  std::smatch match;
-  if (!std::regex_match(reference, match, pattern)) {
+  auto named = name_on_hub(reference);
+  if (!named) {
     return make_error(Code::invalid, "'" + printable(reference) +
                                          "' is no model to pull; give a URL, hf:OWNER/NAME/FILE or OWNER/NAME[:QUANT]");
   }
-  const std::string model = match[1], quant = match[3];
-  std::string file = match[2];
+  auto& [model, file, quant] = *named;
   if (file.empty()) {
     TERN_TRY(std::vector<std::string> files, list_files(model, options));
     TERN_TRY(file, choose(model, std::move(files), quant));
