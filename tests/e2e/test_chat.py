@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 
@@ -145,6 +146,10 @@ class Terminal:
             except OSError:
                 raise AssertionError(f"the program ended before {pattern!r} showed: {self.shown!r}") from None
 
+    def edits(self):
+        """Whether the program reads keys as they are typed."""
+        return not termios.tcgetattr(self.fd)[3] & termios.ICANON
+
     def close(self):
         """The exit code, once it ends by itself."""
         end = time.monotonic() + 30
@@ -197,6 +202,13 @@ class OnATerminal(ChatTest):
         terminal.type(f"/save {self.file('talk')}\r/quit\r")
         self.assertEqual(terminal.close(), FINE)
         self.assertEqual(self.saved()[0]["content"], "Hi")
+
+    def test_what_is_typed_at_a_prompt_is_edited(self):
+        for _ in range(8):
+            terminal = self.start("-n", 1)
+            self.assertTrue(terminal.edits(), "the prompt shows before the editor reads")
+            terminal.type("\x04")
+            self.assertEqual(terminal.close(), FINE)
 
     def test_no_history(self):
         terminal = self.start("-n", 4, "--no-history")

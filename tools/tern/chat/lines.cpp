@@ -132,6 +132,9 @@ struct Lines::Impl {
     int count = 0;
     interrupted = false;
     held.clear();
+    // Before the prompt shows: by itself the editor takes the terminal over only when it reads, and what is typed in
+    // between would be edited by the terminal.
+    el_wset(edit, EL_PREP_TERM, 1);
     const wchar_t* text = el_wgets(edit, &count);
     if (interrupted) {
       std::fputc('\n', stdout);
