@@ -1,5 +1,6 @@
 #include <malloc.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <fstream>
@@ -87,8 +88,16 @@ void narrow_by_limits(SystemMemory& memory, const std::string& root) {
 
 SystemMemory system_memory(const std::string& root) {
   SystemMemory memory;
-  memory.total = field(root + "/proc/meminfo", "MemTotal:").value_or(0) * 1024;
-  memory.available = field(root + "/proc/meminfo", "MemAvailable:").value_or(memory.total / 1024) * 1024;
+  struct sysinfo info = {};
+  if (sysinfo(&info) == 0) {
+    memory.total = uint64_t{info.totalram} * info.mem_unit;
+    memory.available = uint64_t{info.freeram + info.bufferram} * info.mem_unit;
+  }
+  // Knows more, where it is mounted: the file pages that the system would give up.
+  if (const auto total = field(root + "/proc/meminfo", "MemTotal:")) {
+    memory.total = *total * 1024;
+    memory.available = field(root + "/proc/meminfo", "MemAvailable:").value_or(*total) * 1024;
+  }
   // Lines "0::/path" (version 2) and "4:memory,cpu:/path" (version 1).
   std::ifstream groups(root + "/proc/self/cgroup");
   std::string line;

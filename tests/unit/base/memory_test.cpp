@@ -70,6 +70,13 @@ TEST_F(SystemMemoryTest, UsedAboveTheLimitLeavesNothing) {
   EXPECT_EQ(look().available, 0u);
 }
 
+TEST_F(SystemMemoryTest, WithoutProcTheSystemCallAnswers) {
+  fs::remove_all(root_ / "proc");
+  EXPECT_GT(look().total, 64 * kMiB);  // this machine's
+  EXPECT_GT(look().available, 0u);
+  EXPECT_LE(look().available, look().total);
+}
+
 TEST(HeapInUse, Grows) {
   const uint64_t before = heap_in_use();
   if (before == 0) GTEST_SKIP() << "skipped: this allocator does not tell (a sanitizer's, or none of glibc)";
