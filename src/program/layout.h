@@ -45,8 +45,7 @@ const LayoutDef* layout_by_name(std::string_view name);
 extern const LayoutDef kDense;
 // One row of int8 blocks: K/4 words of four s8 codes, then K/32 f32 scales, then K/32 i32 sums of the codes, then K/32
 // i32 sums of each block's first 16 codes; tile = {1}: then K/4 words of second codes, a value being (256 * code +
-// second code) * scale, and sums over both. K % 32 ==
-// 0. Each row is whole, so the number of rows moves nothing.
+// second code) * scale, and sums over both. K % 32 == 0. Each row is whole, so the number of rows moves nothing.
 extern const LayoutDef kActInt8;
 // Weights of every class but floats: tile = {rows per tile R, bits B stored per code, 0, 0}; R even, B = 0 means the
 // format's own (7 is stored as 8). Each row tile is one stream: for each span of columns, the reach of an f16 or f32

@@ -75,14 +75,13 @@ V PackedRow::level(const V& block, const V& sub, int which) const {
   return outer_[which] * kir::cast(kir::f32, whole);
 }
 
-OrRefuse<std::vector<Layout>> packed_layouts(const TensorType& type, const Caps&) {
+OrRefuse<std::vector<Layout>> packed_layouts(const TensorType& type) {
   const Tile tile{64, 0, 0, 0};
   TERN_ACCEPT([[maybe_unused]] const Packed fits, packed_shape(type, tile));
   return std::vector<Layout>{{&kPackedTiles, tile}};
 }
 
-std::vector<Layout> float_layouts(const TensorType& type, const Caps& caps) {
-  (void)caps;
+std::vector<Layout> float_layouts(const TensorType& type) {
   if (type.format || (type.dtype != DType::f32 && type.dtype != DType::f16 && type.dtype != DType::bf16)) return {};
   return {{&kFloatTiles, {64, 0, 0, 0}}};
 }

@@ -52,8 +52,8 @@ class PackedRow {
   kir::V span_, row_, outer_[2];
 };
 
-// The tiles that this room's kernels read on a device, best first.
-OrRefuse<std::vector<Layout>> packed_layouts(const TensorType& type, const Caps& caps);
-std::vector<Layout> float_layouts(const TensorType& type, const Caps& caps);
+// The tiles that this room's kernels read, best first.
+OrRefuse<std::vector<Layout>> packed_layouts(const TensorType& type);
+std::vector<Layout> float_layouts(const TensorType& type);
 
 }  // namespace tern::kernels

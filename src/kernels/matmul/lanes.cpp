@@ -297,19 +297,19 @@ Status build_lanes(const Problem& p, const Bid&, BuildCtx& ctx) {
 }
 
 // Layouts of a weight that this kernel reads.
-OrRefuse<std::vector<Layout>> weight_layouts(const Problem& p, const Part& part, const Operand& o, const Asked& asked) {
+OrRefuse<std::vector<Layout>> weight_layouts(const Problem& p, const Part& part, const Operand& o) {
   const auto& desc = std::get<MatmulDesc>(p.desc);
   std::vector<Layout> out;
   if (o.type.format) {
     if (desc.batched_weight || desc.weight_is_kn) return refuse("packed weights are [N, K] without batch");
-    TERN_ACCEPT(out, packed_layouts(o.type, asked.caps));
+    TERN_ACCEPT(out, packed_layouts(o.type));
   } else if (desc.weight_is_kn) {
     out = {{&kDense, {}}};
   } else {
     if (desc.batched_weight || o.origin == Origin::temp || o.origin == Origin::io || o.origin == Origin::state) {
       return refuse("the weight is made at run time; its rows lie along k");
     }
-    out = float_layouts(o.type, asked.caps);
+    out = float_layouts(o.type);
     if (out.empty()) return refuse("no tiles of " + std::string(dtype_name(o.type.dtype)));
   }
   if (out[0].def != &kDense && !part.n.constant()) return refuse("a weight has a symbolic number of rows");
@@ -341,7 +341,7 @@ OrRefuse<std::vector<Bid>> bid_lanes(const Problem& p, const Asked& asked) {
     }();
     for (uint16_t w : part.weights) {
       const Operand& o = p.operands[w];
-      TERN_ACCEPT(const std::vector<Layout> layouts, weight_layouts(p, part, o, asked));
+      TERN_ACCEPT(const std::vector<Layout> layouts, weight_layouts(p, part, o));
       bid.layouts[w] = layouts[0];
       if (o.type.format && !asked.dims.divisible(r.k, kBlock).value_or(false)) return refuse("k is no multiple of 32");
       if (first == Source::dense_kn && part.weights.size() > 1) return refuse("takes one dense weight a part");

@@ -154,8 +154,15 @@ class PartKernel {
     const int quads = static_cast<int>(f.group / 4);
     std::vector<V> products(static_cast<size_t>(s_.tokens * s_.vectors));  // of the block, before the value's scale
     for (int sub = 0; sub < static_cast<int>(f.groups); ++sub) {
-      std::vector<V> sums;
+      std::vector<V> sums, scales, lows;
       std::vector<Dots> dots;
+      const auto read_scales = [&] {
+        const V group = kir::constant(kir::u32, sub);
+        for (const PackedRow& row : rows) scales.push_back(row.scale(block, group));
+        for (const PackedRow& row : rows) lows.push_back(f.has_min ? row.min(block, group) : V());
+      };
+      // One row of x waits for memory, and in the order that it lies in; more of them want the registers.
+      if (s_.tokens == 1) read_scales();
       for (int t = 0; t < s_.tokens; ++t) {
         sums.push_back(code_sum(f, t, b, sub));
         const V begin = f.zero == 0 || f.step != 1 ? V() : sums.back() * -f.zero;
@@ -170,9 +177,9 @@ class PartKernel {
             dots[static_cast<size_t>(t * s_.vectors + u)].add(codes[static_cast<size_t>(u)], x, x2);
         }
       }
+      if (s_.tokens != 1) read_scales();
       for (int u = 0; u < s_.vectors; ++u) {
-        const V group = kir::constant(kir::u32, sub), scale = rows[static_cast<size_t>(u)].scale(block, group);
-        const V low = f.has_min ? rows[static_cast<size_t>(u)].min(block, group) : V();
+        const V &scale = scales[static_cast<size_t>(u)], &low = lows[static_cast<size_t>(u)];
         for (int t = 0; t < s_.tokens; ++t) {
           const V code_sum = sums[static_cast<size_t>(t)];
           V& product = products[static_cast<size_t>(t * s_.vectors + u)];
@@ -323,7 +330,7 @@ OrRefuse<std::vector<Bid>> bid_packed_int8(const Problem& p, const Asked& asked)
     for (uint16_t w : part.weights) {
       const Operand& o = p.operands[w];
       if (o.origin != Origin::param && !o.layout) return refuse("packed weights are parameters");
-      TERN_ACCEPT(const std::vector<Layout> choices, packed_layouts(o.type, asked.caps));
+      TERN_ACCEPT(const std::vector<Layout> choices, packed_layouts(o.type));
       if (o.layout && std::find(choices.begin(), choices.end(), o.layout) == choices.end())
         return refuse("a weight lies as " + std::string(o.layout.def->name));
       bid.layouts[w] = o.layout ? o.layout : choices[0];

@@ -158,9 +158,9 @@ OrRefuse<std::vector<Bid>> bid_gather(const Problem& problem, const Asked& asked
   if (data.layout)
     choices = {data.layout};
   else if (data.type.format) {
-    TERN_ACCEPT(choices, packed_layouts(data.type, asked.caps));
+    TERN_ACCEPT(choices, packed_layouts(data.type));
   } else {
-    choices = float_layouts(data.type, asked.caps);
+    choices = float_layouts(data.type);
     choices.insert(choices.begin(), {&kDense, {}});
   }
   std::vector<Bid> bids;
