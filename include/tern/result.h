@@ -1,7 +1,7 @@
 // Results and refusals: how tern says that something went wrong.
-//
 // Two kinds of wrong exist. The world's faults (files, drivers, users, memory) come back as Result<T>; a programming
-// fault inside tern stops at TERN_CHECK (src/base/check.h). Nothing throws across this interface.
+// fault inside tern stops at TERN_CHECK (src/base/check.h). Nothing throws across this interface, but for
+// std::bad_alloc out of functions that return neither a Status nor a Result.
 #pragma once
 
 #include <cstdint>

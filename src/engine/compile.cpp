@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/cpu.h"
+#include "base/platform/within_memory.h"
 #include "engine/emit_kernels.h"
 #include "engine/executable.h"
 #include "graph/op.h"
@@ -152,15 +153,17 @@ Result<Program> lower_graph(Graph input, const Device& device, const Options& op
 
 }  // namespace
 
-Result<MemoryNeed> memory_need(Graph graph, const Device& device, const Options& options) {
+Result<MemoryNeed> memory_need(Graph graph, const Device& device, const Options& options) try {
   CompileTimings timings;
   runtime::LoadedProgram loaded;
   TERN_TRY(loaded.program, lower_graph(std::move(graph), device, options, timings));
   loaded.device = device.shared();
   return engine::memory_need(loaded);
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
-Result<Executable> compile(Graph graph, const Device& device, const Options& options) {
+Result<Executable> compile(Graph graph, const Device& device, const Options& options) try {
   const auto start = Clock::now();
   CompileTimings timings;
   auto loaded = std::make_shared<runtime::LoadedProgram>();
@@ -189,6 +192,8 @@ Result<Executable> compile(Graph graph, const Device& device, const Options& opt
                        shape_text(*loaded->program.dims, def.type.shape)});
   }
   return Executable(std::move(exe));
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 }  // namespace tern

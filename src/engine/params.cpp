@@ -7,6 +7,7 @@
 
 #include "base/cpu.h"
 #include "base/platform/thread.h"
+#include "base/platform/within_memory.h"
 #include "tern/weights.h"
 
 namespace tern {
@@ -153,7 +154,7 @@ Status Params::Impl::pack_rows(const IoDef& io, const Planes& planes, int64_t ro
   return ok();
 }
 
-Status Params::set(std::string_view name, const TensorView& value) {
+Status Params::set(std::string_view name, const TensorView& value) try {
   const IoDef* io = find_param(impl_->loaded->program, name);
   if (io == nullptr) return make_error(Code::not_found, "the program has no parameter '" + std::string(name) + "'");
   TERN_OK(check_type(*io, value.dtype, value.format, value.shape, {}));
@@ -170,9 +171,11 @@ Status Params::set(std::string_view name, const TensorView& value) {
   TERN_OK(impl_->pack_rows(*io, planes, 0, rows));
   impl_->set[static_cast<size_t>(io - impl_->loaded->program.io.io.data())] = true;
   return ok();
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
-Status Params::set_rows(std::string_view name, int64_t first, const TensorView& value) {
+Status Params::set_rows(std::string_view name, int64_t first, const TensorView& value) try {
   const IoDef* io = find_param(impl_->loaded->program, name);
   if (io == nullptr) return make_error(Code::not_found, "the program has no parameter '" + std::string(name) + "'");
   const size_t index = static_cast<size_t>(io - impl_->loaded->program.io.io.data());
@@ -209,9 +212,11 @@ Status Params::set_rows(std::string_view name, int64_t first, const TensorView& 
   planes.p[0] = whole;
   ++impl_->changes;
   return impl_->pack_rows(*io, planes, first * inner, value.shape[0] * inner);
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
-Status Params::load(const WeightSource& source, const Progress& progress) {
+Status Params::load(const WeightSource& source, const Progress& progress) try {
   const Program& program = impl_->loaded->program;
   std::vector<Piece> pieces;
   uint64_t total = 0;
@@ -264,6 +269,8 @@ Status Params::load(const WeightSource& source, const Progress& progress) {
     if (program.io.io[i].kind == IoDef::Kind::param) impl_->set[i] = true;
   }
   return ok();
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 std::vector<std::string> Params::missing() const {

@@ -3,6 +3,7 @@
 #include "backends/cpu/device.h"
 #include "backends/mean/device.h"
 #include "base/cpu.h"
+#include "base/platform/within_memory.h"
 
 namespace tern::engine {
 namespace {
@@ -62,7 +63,7 @@ std::vector<DeviceInfo> list_devices() {
   return out;
 }
 
-Result<Device> open_device(std::string_view spec, const DeviceOptions& options) {
+Result<Device> open_device(std::string_view spec, const DeviceOptions& options) try {
   std::string known;
   for (const engine::Backend& backend : engine::backends()) {
     if (backend.name == spec) {
@@ -72,6 +73,8 @@ Result<Device> open_device(std::string_view spec, const DeviceOptions& options) 
     known += (known.empty() ? "" : ", ") + std::string(backend.name);
   }
   return make_error(Code::not_found, "there is no device '" + std::string(spec) + "' in this build; it has: " + known);
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 DeviceMemory Device::memory() const {

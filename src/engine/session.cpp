@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/platform/within_memory.h"
 #include "engine/executable.h"
 
 namespace tern {
@@ -258,13 +259,18 @@ Result<Ticket> Session::Impl::submit(std::span<const IoBinding> io_bindings, std
 }
 
 Result<Ticket> Session::submit(std::span<const IoBinding> io, std::span<const SymbolValue> symbols,
-                               const CancelToken* cancel) {
+                               const CancelToken* cancel) try {
   return impl_->submit(io, symbols, cancel, false);
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
-Status Session::run(std::span<const IoBinding> io, std::span<const SymbolValue> symbols, const CancelToken* cancel) {
+Status Session::run(std::span<const IoBinding> io, std::span<const SymbolValue> symbols,
+                    const CancelToken* cancel) try {
   TERN_OK(impl_->submit(io, symbols, cancel, true));
   return impl_->wait_all();
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 Status Session::wait(Ticket ticket) {
@@ -315,7 +321,7 @@ Status Session::write(std::string_view state, int64_t first_row, int64_t rows, s
 }
 
 Status Session::copy_rows(std::string_view state, int64_t first_row, int64_t rows, Session& from,
-                          std::string_view from_state, int64_t from_row) {
+                          std::string_view from_state, int64_t from_row) try {
   (void)impl_->wait_all();
   (void)from.impl_->wait_all();
   TERN_TRY(const Impl::StateRows to, impl_->state_rows(state, first_row, rows));
@@ -335,6 +341,8 @@ Status Session::copy_rows(std::string_view state, int64_t first_row, int64_t row
   TERN_TRY(const hal::Ticket ticket,
            impl_->instance->queue().copy(*source.buffer, source.at, *to.buffer, to.at, to.bytes));
   return impl_->instance->queue().wait(ticket, -1);
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 Status Session::reset_states() {
@@ -357,7 +365,7 @@ Result<std::span<std::byte>> Session::map(std::string_view state) {
   return host;
 }
 
-Result<StateSnapshot> Session::snapshot() {
+Result<StateSnapshot> Session::snapshot() try {
   (void)impl_->wait_all();
   StateSnapshot out;
   for (const IoDef& def : impl_->program().io.io) {
@@ -369,9 +377,11 @@ Result<StateSnapshot> Session::snapshot() {
     out.emplace_back(def.name, std::move(data));
   }
   return out;
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
-Status Session::restore(const StateSnapshot& snapshot) {
+Status Session::restore(const StateSnapshot& snapshot) try {
   (void)impl_->wait_all();
   for (const IoDef& def : impl_->program().io.io) {
     if (def.kind != IoDef::Kind::state) continue;
@@ -390,9 +400,11 @@ Status Session::restore(const StateSnapshot& snapshot) {
     TERN_OK(impl_->instance->queue().wait(ticket, -1));
   }
   return ok();
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
-Result<Session> Session::clone() {
+Result<Session> Session::clone() try {
   (void)impl_->wait_all();
   TERN_TRY(Session other, Executable(impl_->exe).open(Params(impl_->params)));
   for (const IoDef& def : impl_->program().io.io) {
@@ -403,6 +415,8 @@ Result<Session> Session::clone() {
     TERN_OK(other.impl_->instance->queue().wait(ticket, -1));
   }
   return other;
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 void Session::set_profiling(bool on) { impl_->profiling = on; }
@@ -429,7 +443,7 @@ MemoryNeed Session::memory() const {
   return {Params(impl_->params).bytes(), held.state, held.scratch, held.io};
 }
 
-Result<Session> Executable::open(const Params& params) const {
+Result<Session> Executable::open(const Params& params) const try {
   const std::vector<std::string> missing = params.missing();
   if (!missing.empty()) {
     return make_error(Code::invalid,
@@ -446,6 +460,8 @@ Result<Session> Executable::open(const Params& params) const {
   TERN_OK(session->instance->prepare());
   session->prepared_for = params.impl()->changes;
   return Session(std::move(session));
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 }  // namespace tern

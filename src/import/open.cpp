@@ -1,14 +1,17 @@
 // Which importer reads a file, and what all importers share.
 #include <charconv>
 
+#include "base/platform/within_memory.h"
 #include "import/gguf/file.h"
 #include "tern/import/model_file.h"
 
 namespace tern {
 
 // One container so far; the next one (safetensors, ONNX) is told by the first bytes.
-Result<std::unique_ptr<ModelFile>> open_model_file(const std::string& path, const FileLimits& limits) {
+Result<std::unique_ptr<ModelFile>> open_model_file(const std::string& path, const FileLimits& limits) try {
   return open_gguf(path, limits);
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 std::optional<uint64_t> error_offset(const Error& error) {

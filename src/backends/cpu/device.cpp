@@ -11,6 +11,7 @@
 #include "base/cpu.h"
 #include "base/measure/memory.h"
 #include "base/platform/thread.h"
+#include "base/platform/within_memory.h"
 
 namespace tern::cpu {
 namespace {
@@ -167,7 +168,7 @@ class CpuQueue final : public hal::Queue {
       Job job = std::move(jobs_.front());
       jobs_.pop_front();
       lock.unlock();
-      Status status = job.run();
+      Status status = within_memory(job.run);
       lock.lock();
       if (!status) {
         failures_.emplace_back(job.ticket, status.error());

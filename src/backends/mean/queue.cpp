@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "base/platform/thread.h"
+#include "base/platform/within_memory.h"
 
 namespace tern::mean_device {
 
@@ -64,7 +65,7 @@ void LateWork::work() {
     jobs_.pop_front();
     lock.unlock();
     std::this_thread::sleep_for(std::chrono::microseconds(delay_us_));
-    Status status = job();
+    Status status = within_memory(job);
     lock.lock();
     ++done_;
     if (!status) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/platform/within_memory.h"
 #include "graph/attrs.h"
 #include "graph/build.h"
 #include "graph/op.h"
@@ -332,7 +333,7 @@ class GraphParser {
 
 }  // namespace
 
-Result<Graph> parse_graph(std::string_view text) {
+Result<Graph> parse_graph(std::string_view text) try {
   Scanner in(text);
   Graph g;
   TERN_OK(in.expect("graph"));
@@ -340,6 +341,8 @@ Result<Graph> parse_graph(std::string_view text) {
   if (!in.at_end()) return in.error("expected the end after the graph");
   TERN_OK(g.verify());
   return g;
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 }  // namespace tern

@@ -1,6 +1,7 @@
 // ChatTemplate: the public face of the template language.
 #include <fmt/format.h>
 
+#include "base/platform/within_memory.h"
 #include "base/utf8.h"
 #include "llm/chat/jinja/interp.h"
 #include "llm/chat/jinja/parser.h"
@@ -69,15 +70,17 @@ ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 ChatTemplate::~ChatTemplate() = default;
 
-Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
+Result<ChatTemplate> ChatTemplate::parse(std::string_view source) try {
   auto parsed = jinja::parse_template(source);
   if (!parsed) return named(parsed.take_error());
   auto impl = std::make_unique<Impl>();
   impl->parsed = std::move(*parsed);
   return ChatTemplate(std::unique_ptr<const Impl>(std::move(impl)));
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
-Result<std::string> ChatTemplate::render(const ChatInput& input, const ChatLimits& limits) const {
+Result<std::string> ChatTemplate::render(const ChatInput& input, const ChatLimits& limits) const try {
   TERN_TRY(Value messages, messages_value(input));
   Value tools = Value::none(), extra = jinja::make_dict({});
   if (!input.tools_json.empty()) {
@@ -100,15 +103,19 @@ Result<std::string> ChatTemplate::render(const ChatInput& input, const ChatLimit
   auto out = interp.run();
   if (!out) return named(out.take_error());
   return out;
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
-Result<std::string> chat_template_source(const Metadata& meta, std::string_view name) {
+Result<std::string> chat_template_source(const Metadata& meta, std::string_view name) try {
   static constexpr std::string_view kKey = "tokenizer.chat_template";
   const std::string named_key = fmt::format("{}.{}", kKey, name);
   if (!name.empty() && meta.has(named_key)) return meta.string(named_key);
   if (!meta.has(kKey))
     return make_error(Code::not_found, "the model file has no chat template (tokenizer.chat_template)");
   return meta.string(kKey);
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 }  // namespace tern

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/platform/within_memory.h"
 #include "llm/generate/model.h"
 
 namespace tern {
@@ -128,7 +129,7 @@ Result<StepResult> LanguageModel::Impl::prefill(uint32_t sequence, std::span<con
 
 Result<GenerateResult> LanguageModel::generate(std::span<const TokenId> prompt, const GenerateOptions& options,
                                                const std::function<bool(const GeneratedToken&)>& each,
-                                               uint32_t sequence) {
+                                               uint32_t sequence) try {
   Impl& m = *impl_;
   if (prompt.empty()) return make_error(Code::invalid, "the prompt has no tokens");
   if (sequence >= m.lengths.size())
@@ -167,10 +168,12 @@ Result<GenerateResult> LanguageModel::generate(std::span<const TokenId> prompt, 
   }
   s.result.decode_s = since(decode);
   return s.result;
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 Result<std::vector<GenerateResult>> LanguageModel::generate_batch(std::span<const std::vector<TokenId>> prompts,
-                                                                  const GenerateOptions& options) {
+                                                                  const GenerateOptions& options) try {
   Impl& m = *impl_;
   if (prompts.size() > m.lengths.size())
     return make_error(Code::invalid, "more prompts than sequences; open the model with max_sequences = " +
@@ -217,6 +220,8 @@ Result<std::vector<GenerateResult>> LanguageModel::generate_batch(std::span<cons
   std::vector<GenerateResult> out;
   for (Stream& s : streams) out.push_back(std::move(s.result));
   return out;
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 }  // namespace tern

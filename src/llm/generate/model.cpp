@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/platform/within_memory.h"
 #include "llm/generate/plan.h"
 
 namespace tern {
@@ -33,12 +34,14 @@ LanguageModel::LanguageModel(LanguageModel&&) noexcept = default;
 LanguageModel& LanguageModel::operator=(LanguageModel&&) noexcept = default;
 LanguageModel::~LanguageModel() = default;
 
-Result<LanguageModel> LanguageModel::open(const std::string& path, const LlmOptions& options) {
+Result<LanguageModel> LanguageModel::open(const std::string& path, const LlmOptions& options) try {
   TERN_TRY(const std::unique_ptr<ModelFile> file, open_model_file(path));
   return open(*file, options);
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
-Result<LanguageModel> LanguageModel::open(const ModelFile& file, const LlmOptions& options) {
+Result<LanguageModel> LanguageModel::open(const ModelFile& file, const LlmOptions& options) try {
   TERN_TRY(LlmInfo info, inspect(file));
   TERN_TRY(StepShape shape, llm::shape_for(info, options));
   TERN_TRY(const Device device, open_device(options.device, options.device_options));
@@ -67,6 +70,8 @@ Result<LanguageModel> LanguageModel::open(const ModelFile& file, const LlmOption
                                           std::move(ids),
                                           {}});
   return LanguageModel(std::move(impl));
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 const LlmInfo& LanguageModel::info() const { return impl_->info; }
@@ -208,8 +213,10 @@ Result<std::vector<StepResult>> LanguageModel::Impl::run(std::span<const Sequenc
 }
 
 Result<std::vector<StepResult>> LanguageModel::step(std::span<const SequenceStep> steps, bool want_logits,
-                                                    const CancelToken* cancel) {
+                                                    const CancelToken* cancel) try {
   return impl_->run(steps, want_logits, cancel);
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 }  // namespace tern

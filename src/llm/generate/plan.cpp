@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/measure/memory.h"
+#include "base/platform/within_memory.h"
 #include "base/utf8.h"
 
 namespace tern {
@@ -129,7 +130,7 @@ Error beyond_binding(Error error, const StepShape& shape) {
 
 }  // namespace llm
 
-Result<LlmPlan> LanguageModel::plan(const ModelFile& file, const LlmOptions& options) {
+Result<LlmPlan> LanguageModel::plan(const ModelFile& file, const LlmOptions& options) try {
   LlmPlan plan;
   TERN_TRY(plan.info, inspect(file));
   TERN_TRY(StepShape shape, llm::shape_for(plan.info, options));
@@ -145,6 +146,8 @@ Result<LlmPlan> LanguageModel::plan(const ModelFile& file, const LlmOptions& opt
     plan.refusal = fits.take_error();
   }
   return plan;
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 }  // namespace tern

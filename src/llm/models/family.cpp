@@ -1,5 +1,6 @@
 #include "llm/models/family.h"
 
+#include "base/platform/within_memory.h"
 #include "tern/ops/elementwise.h"
 #include "tern/ops/index.h"
 #include "tern/ops/linear.h"
@@ -132,9 +133,11 @@ Value weight(Builder& b, const WeightInfo& info) {
 
 namespace tern {
 
-Result<Graph> build_step_graph(const ModelFile& file, const StepShape& shape) {
+Result<Graph> build_step_graph(const ModelFile& file, const StepShape& shape) try {
   TERN_TRY(const llm::ModelFamily* family, llm::family_of(file));
   return family->build(file, shape);
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 std::vector<Range> step_ranges(const StepShape& shape) {
@@ -144,9 +147,11 @@ std::vector<Range> step_ranges(const StepShape& shape) {
   return out;
 }
 
-Result<LlmInfo> LanguageModel::inspect(const ModelFile& file) {
+Result<LlmInfo> LanguageModel::inspect(const ModelFile& file) try {
   TERN_TRY(const llm::ModelFamily* family, llm::family_of(file));
   return family->inspect(file);
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 }  // namespace tern

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <span>
 #include <string>
-#include <thread>
 
 #include "base/cpu.h"
+#include "base/platform/thread.h"
 
 namespace tern::llm {
 namespace {
@@ -92,10 +92,7 @@ Result<std::vector<std::byte>> random_blocks(const Format& format, uint64_t byte
       fill(std::span(out).subspan(first, end - first), samples, format.bytes, SplitMix(SplitMix(base + i).next()));
     }
   };
-  std::vector<std::thread> threads;
-  for (unsigned t = 1; t < std::min<uint64_t>(allowed_cores(), slices); ++t) threads.emplace_back(work);
-  work();
-  for (std::thread& t : threads) t.join();
+  work_on_threads(static_cast<unsigned>(std::min<uint64_t>(allowed_cores(), slices)), work);
   return out;
 }
 

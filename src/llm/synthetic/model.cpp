@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/platform/within_memory.h"
 #include "llm/synthetic/blocks.h"
 #include "llm/synthetic/metadata.h"
 #include "tern/llm/synthetic.h"
@@ -198,11 +199,13 @@ Status SyntheticModel::add_tensors(const ModelShape& s, const SyntheticOptions& 
 
 }  // namespace
 
-Result<std::unique_ptr<ModelFile>> make_synthetic_model(const ModelShape& shape, const SyntheticOptions& options) {
+Result<std::unique_ptr<ModelFile>> make_synthetic_model(const ModelShape& shape, const SyntheticOptions& options) try {
   if (options.matrices == nullptr) return make_error(Code::invalid, "a synthetic model wants a format");
   auto model = std::make_unique<SyntheticModel>(shape, options);
   TERN_OK(model->add_tensors(shape, options));
   return std::unique_ptr<ModelFile>(std::move(model));
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 }  // namespace tern

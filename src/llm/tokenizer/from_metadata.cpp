@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "base/platform/within_memory.h"
 #include "base/utf8.h"
 #include "tern/llm/tokenizer.h"
 
@@ -41,7 +42,7 @@ Result<std::optional<bool>> flag(const Metadata& meta, const char* key) {
 
 }  // namespace
 
-Result<TokenizerData> tokenizer_data(const Metadata& meta) {
+Result<TokenizerData> tokenizer_data(const Metadata& meta) try {
   TokenizerData data;
   TERN_TRY(data.model, meta.string("tokenizer.ggml.model"));
   // Before the arrays: of an unknown model nothing else need be right.
@@ -68,6 +69,8 @@ Result<TokenizerData> tokenizer_data(const Metadata& meta) {
   TERN_TRY(data.add_eos, flag(meta, "tokenizer.ggml.add_eos_token"));
   TERN_TRY(data.add_space_prefix, flag(meta, "tokenizer.ggml.add_space_prefix"));
   return data;
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 }  // namespace tern

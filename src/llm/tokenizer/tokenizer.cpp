@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/platform/within_memory.h"
 #include "base/utf8.h"
 #include "llm/tokenizer/merge/byte_pair.h"
 #include "llm/tokenizer/merge/score.h"
@@ -180,7 +181,7 @@ Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
-Result<Tokenizer> Tokenizer::create(TokenizerData data) {
+Result<Tokenizer> Tokenizer::create(TokenizerData data) try {
   if (data.model != "gpt2" && data.model != "llama")
     return make_error(
         Code::unsupported,
@@ -191,9 +192,11 @@ Result<Tokenizer> Tokenizer::create(TokenizerData data) {
   impl->data = std::move(data);
   TERN_OK(impl->prepare());
   return Tokenizer(std::unique_ptr<const Impl>(std::move(impl)));
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
-Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
+Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, EncodeOptions options) const try {
   if (text.size() >= (size_t{1} << 30))
     return make_error(Code::limit, fmt::format("the text has {} bytes, the limit is 1 GiB", text.size()));
   Impl::Job job;
@@ -214,6 +217,8 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, EncodeOpti
   }
   if (options.add_special && impl_->add_eos) job.ids.push_back(impl_->data.eos);
   return std::move(job.ids);
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 Result<std::string> Tokenizer::piece(TokenId id, bool special) const {
@@ -225,7 +230,7 @@ Result<std::string> Tokenizer::piece(TokenId id, bool special) const {
   return impl_->vocab.bytes[static_cast<size_t>(id)];
 }
 
-Result<std::string> Tokenizer::decode(std::span<const TokenId> ids, bool special) const {
+Result<std::string> Tokenizer::decode(std::span<const TokenId> ids, bool special) const try {
   Detokenizer stream(*this, false, special);
   std::string out;
   for (const TokenId id : ids) {
@@ -233,6 +238,8 @@ Result<std::string> Tokenizer::decode(std::span<const TokenId> ids, bool special
     out += text;
   }
   return out + stream.flush();
+} catch (const std::bad_alloc&) {
+  return memory_ended();
 }
 
 size_t Tokenizer::size() const { return impl_->vocab.bytes.size(); }
