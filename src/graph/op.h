@@ -83,6 +83,16 @@ struct Effects {
   int16_t alias_in = -1;  // result 0 may overwrite this input (state update)
 };
 
+// Contents of an integer value: one Dim an element, row-major.
+using Contents = std::vector<Dim>;
+// What an op's rule of contents sees. Shapes are constant, every operand's contents are known.
+struct ContentsCtx {
+  const Node& node;
+  DimTable& dims;
+  std::span<const TensorType> in;
+  std::span<const Contents* const> contents;  // one an operand
+};
+
 enum class OpKind : uint8_t { leaf, core, composite };
 
 struct OpDef {
@@ -100,6 +110,12 @@ struct OpDef {
   // f64 or exact integers on concrete shapes.
   Status (*reference)(const Node&, RefTensors&) = nullptr;
   OrRefuse<std::vector<Value>> (*grad)(Builder&, const Node&, std::span<const Value> dy) = nullptr;
+  // Symbolic contents of result 0, for ops that shape arithmetic is made of; null: none, unless the op `moves`. Results
+  // outside of the type are the caller's matter.
+  OrRefuse<Contents> (*contents)(ContentsCtx&) = nullptr;
+  // Every element of result 0 is an element of operand 0 (all: of any operand) or a zero, chosen by attributes and by
+  // the numbers of the other operands.
+  enum class Moves : uint8_t { no, first, all } moves = Moves::no;
   bool reads_stored = false;  // the reference decodes what it needs itself, so that a weight is never whole in f64
 };
 

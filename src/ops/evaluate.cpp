@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 
+#include "core/guard.h"
 #include "graph/text/text.h"
 #include "ops/common/numbers.h"
 #include "ops/reference.h"
@@ -69,15 +70,17 @@ class Evaluation {
 
  private:
   Status guards() const {
-    for (const Guard& guard : g_.guards) {
-      TERN_TRY(const int64_t a, g_.dims->eval(guard.a, symbols_));
-      TERN_TRY(const int64_t b, g_.dims->eval(guard.b, symbols_));
-      if (a != b)
-        return make_error(Code::invalid,
-                          guard.what + ": " + g_.dims->text(guard.a) + " is " + std::to_string(a) + ", " +
-                              g_.dims->text(guard.b) + " is " + std::to_string(b),
-                          guard.loc.text);
-    }
+    const auto source = [&](uint32_t symbol) -> std::string {
+      for (const Port& p : g_.ports()) {
+        const Shape& shape = g_.type(p.value).shape;
+        for (size_t axis = 0; axis < shape.size(); ++axis) {
+          if (g_.dims->as_symbol(shape[axis]) == symbol)
+            return std::string(g_.at(p.value).op->name) + " '" + p.name + "' axis " + std::to_string(axis);
+        }
+      }
+      return "the caller";
+    };
+    for (const Guard& guard : g_.guards) TERN_OK(check_guard(*g_.dims, guard, symbols_, source));
     return ok();
   }
 

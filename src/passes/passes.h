@@ -5,6 +5,8 @@
 
 namespace tern {
 
+// Shape arithmetic that is done becomes what it says: `dim` and `dims` of expressions over symbols.
+Status settle(Graph& graph, const Target& target);
 // One spelling for what can be said in several ways: constants to the right, chains of views composed, work on
 // broadcast scalars done before the broadcast.
 Status canonicalise(Graph& graph, const Target& target);

@@ -8,8 +8,10 @@
 namespace tern {
 namespace {
 
-// Canonical forms come before cse, which compares spellings; what decompose writes is cleaned by the same passes again.
+// Sizes settle first, while shape arithmetic is as it was written. Canonical forms come before cse, which compares
+// spellings; what decompose writes is cleaned by the same passes again.
 constexpr Pass kPasses[] = {
+    {"settle", settle},
     {"canonicalise", canonicalise},
     {"simplify", simplify},
     {"fold", fold},

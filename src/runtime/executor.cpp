@@ -3,16 +3,21 @@
 #include <algorithm>
 #include <string>
 
+#include "core/guard.h"
+
 namespace tern::runtime {
 namespace {
 
-std::string guard_text(const Program& program, const Guard& guard, std::span<const int64_t> symbols) {
-  const auto side = [&](Dim d) {
-    std::string text = program.dims->text(d);
-    if (const auto v = program.dims->eval(d, symbols); v && !d.constant()) text += " = " + std::to_string(*v);
-    return text;
-  };
-  return side(guard.a) + " is not " + side(guard.b);
+// Where a symbol's value comes from: an axis of an input that is exactly it, else whoever calls.
+std::string source_of(const Program& program, uint32_t symbol) {
+  for (const IoDef& io : program.io.io) {
+    if (io.kind != IoDef::Kind::input) continue;
+    for (size_t axis = 0; axis < io.type.shape.size(); ++axis) {
+      if (program.dims->as_symbol(io.type.shape[axis]) == symbol)
+        return "input '" + io.name + "' axis " + std::to_string(axis);
+    }
+  }
+  return program.dims->symbols()[symbol].late ? "a step of the run" : "the caller";
 }
 
 std::vector<uint32_t> lists_of(const Program& program) {
@@ -149,13 +154,8 @@ Status Instance::bind(std::span<const int64_t> symbols) {
   }
   bound_ = false;
   symbols_.assign(symbols.begin(), symbols.end());
-  for (const Guard& g : p.guards) {
-    TERN_TRY(const int64_t a, p.dims->eval(g.a, symbols_));
-    TERN_TRY(const int64_t b, p.dims->eval(g.b, symbols_));
-    if (a != b)
-      return make_error(Code::invalid, (g.what.empty() ? "sizes disagree" : g.what) + ": " + guard_text(p, g, symbols_),
-                        g.loc.text);
-  }
+  for (const Guard& g : p.guards)
+    TERN_OK(check_guard(*p.dims, g, symbols_, [&](uint32_t symbol) { return source_of(p, symbol); }));
   const auto range =
       std::find_if(p.ranges.begin(), p.ranges.end(), [&](const RangeDef& r) { return holds(r, symbols_); });
   if (range == p.ranges.end()) return make_error(Code::internal, "no range holds for these sizes");

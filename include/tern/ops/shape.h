@@ -1,6 +1,12 @@
 // Views and other movers of elements. Negative axes count from the end. Errors stick to the builder.
+//
+// Sizes may come as dims or as integer values. A value's contents must be known while the graph is built: it is made of
+// sizes (shape_of, size_of, dim_value), constants and integer arithmetic on at most 64 elements. Then it becomes dims
+// here, one compilation serves every size, and the arithmetic is dropped unless something else reads it.
 #pragma once
 
+#include <concepts>
+#include <string_view>
 #include <vector>
 
 #include "tern/graph.h"
@@ -39,5 +45,28 @@ std::vector<Value> split(Builder& b, Value x, int axis, const Shape& sizes);
 Value iota(Builder& b, Shape shape, int axis, DType dtype = DType::i32);
 // A dim as a scalar.
 Value dim_value(Builder& b, Dim dim, DType dtype = DType::i64);
+
+// The extents of x as a vector; how many elements it has as a scalar.
+Value shape_of(Builder& b, Value x, DType dtype = DType::i64);
+Value size_of(Builder& b, Value x, DType dtype = DType::i64);
+// The elements of an integer value, row-major, as dims. Where they are not known the builder fails; the error says
+// which node stands in the way. `reader`: who asks, for the error.
+Shape sizes(Builder& b, Value v, std::string_view reader = "sizes");
+
+// The same with sizes from values. A vector, or a scalar for one size; negative numbers mean what they mean above.
+// (Templates, so that {2, 3} stays a Shape.)
+Value reshape(Builder& b, Value x, std::same_as<Value> auto shape) { return reshape(b, x, sizes(b, shape, "reshape")); }
+Value broadcast_to(Builder& b, Value x, std::same_as<Value> auto shape) {
+  return broadcast_to(b, x, sizes(b, shape, "broadcast_to"));
+}
+Value iota(Builder& b, std::same_as<Value> auto shape, int axis, DType dtype = DType::i32) {
+  return iota(b, sizes(b, shape, "iota"), axis, dtype);
+}
+Value pad(Builder& b, Value x, std::same_as<Value> auto low, std::same_as<Value> auto high, double value = 0) {
+  return pad(b, x, sizes(b, low, "pad"), sizes(b, high, "pad"), value);
+}
+// start[i] up to limit[i] in steps of step[i] (none: 1) along axis axes[i].
+Value slice(Builder& b, Value x, const std::vector<int64_t>& axes, Value start, Value limit,
+            const std::vector<int64_t>& step = {});
 
 }  // namespace tern

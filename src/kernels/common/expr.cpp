@@ -72,6 +72,30 @@ V number(const ScalarExpr::Number& n, DType type) {
   return kir::B::current().constant(*t, static_cast<uint32_t>(n.i));
 }
 
+// A size that is not negative, as i64 from two words of a launch.
+V two_words(Launcher& l, Dim d) {
+  const Dim word = int64_t{1} << 32;
+  const V above = kir::cast(kir::i64, l.size(l.dims().floordiv(d, word)));
+  return (above << 32) | kir::cast(kir::i64, l.size(l.dims().mod(d, word)));
+}
+
+// A size is one word of a launch where it fits, else two.
+V dim_number(Launcher& l, Dim d, kir::Type to) {
+  DimTable& dims = l.dims();
+  const auto [low, high] = dims.range(d, l.problem().bounds);
+  if (low >= INT32_MIN && high <= INT32_MAX) return convert(kir::bitcast(kir::i32, l.size(d)), to);
+  if (low >= 0 && high <= int64_t{UINT32_MAX}) return convert(l.size(d), to);
+  if (!l.caps().i64) {
+    l.b().fail("the size " + l.dims().text(d) + " may need 64 bits, which the device lacks");
+    return kir::constant(to, 0);
+  }
+  // Of what may be negative both parts, so that no coefficient wraps around a word.
+  const Dim minus = dims.mul(d, -1);
+  if (low >= 0) return convert(two_words(l, d), to);
+  if (high <= 0) return convert(kir::constant(kir::i64, 0) - two_words(l, minus), to);
+  return convert(two_words(l, dims.maximum(d, 0)) - two_words(l, dims.maximum(minus, 0)), to);
+}
+
 }  // namespace
 
 std::vector<V> emit_expr(Launcher& l, const ScalarExpr& expr, const ExprInputs& in) {
@@ -90,7 +114,7 @@ std::vector<V> emit_expr(Launcher& l, const ScalarExpr& expr, const ExprInputs& 
       case Kind::accumulator: out.push_back(convert(in.accumulator(ins.a), to)); break;
       case Kind::constant: out.push_back(number(expr.consts[ins.a], ins.type)); break;
       case Kind::index: out.push_back(convert(in.index ? in.index(ins.a) : in.axes[ins.a], to)); break;
-      case Kind::dim: out.push_back(convert(kir::bitcast(kir::i32, l.size(expr.dims[ins.a])), to)); break;
+      case Kind::dim: out.push_back(dim_number(l, expr.dims[ins.a], to)); break;
       case Kind::op: {
         const int arity = scalar_row(ins.op).arity;
         const uint16_t from[3] = {ins.a, ins.b, ins.c};

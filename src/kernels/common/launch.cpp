@@ -43,8 +43,9 @@ kir::Buffer Launcher::bind_operand(uint16_t index, bool streaming) {
   const Operand& o = problem_.operands[index];
   const auto type = kir::storage_type(o.type.dtype);
   if (!type) b_.fail(type.error().text);
-  // Blocks and tiles are seen as words; views of other types lie on the same binding.
-  const bool words = (o.layout && o.layout.def != &kDense) || !type || o.type.format;
+  // Blocks and tiles are seen as words, and what the device has no type for; other views lie on the same binding.
+  const bool lacks = type && kir::is_wide64(*type) && !storage_of(o.type, caps());
+  const bool words = (o.layout && o.layout.def != &kDense) || !type || o.type.format || lacks;
   const kir::Buffer buffer =
       bind(ctx_.whole(index), "p" + std::to_string(index), words ? kir::u32 : *type, {1, streaming});
   operands_.emplace_back(index, buffer);

@@ -66,6 +66,8 @@ Space joined(const Problem& p, DimTable& dims) {
   return s;
 }
 
+bool is_wide(DType t) { return t == DType::i64 || t == DType::u64; }
+
 // Elements that go to memory together because the device stores nothing smaller than a word.
 int store_width(DType type, const Caps& caps) {
   const uint32_t bytes = dtype_bytes(type);
@@ -191,9 +193,19 @@ class Region {
     place(e);
     const std::vector<V> all = values();
     for (const Output& o : s_.outs) {
-      const kir::Buffer y = l_.operand(o.operand);
-      y.store(map_index(l_, o.map, axes_), convert(all[o.result], kir::type_info(y.type()).loaded));
+      store_one(o, map_index(l_, o.map, axes_), all[o.result]);
     }
+  }
+
+  void store_one(const Output& o, const V& at, const V& v) {
+    const kir::Buffer y = l_.operand(o.operand);
+    if (!is_wide(l_.problem().operands[o.operand].type.dtype) || l_.caps().i64)
+      return y.store(at, convert(v, kir::type_info(y.type()).loaded));
+    const bool positive = v.type() == kir::u32;
+    const V low = convert(v, positive ? kir::u32 : kir::i32);
+    y.as(kir::u32, 2)
+        .store(at, {kir::bitcast(kir::u32, low),
+                    positive ? kir::constant(kir::u32, 0) : kir::bitcast(kir::u32, low >> 31)});
   }
 
   // Several neighbours a lane, stored as words where the device stores nothing smaller.
@@ -204,18 +216,19 @@ class Region {
       all.push_back(values());
     }
     for (const Output& o : s_.outs) {
-      const kir::Buffer y = l_.operand(o.operand);
-      const kir::Type loaded = kir::type_info(y.type()).loaded;
       const int width = store_width(l_.problem().operands[o.operand].type.dtype, l_.caps());
       for (int k = 0; k < per_lane_; k += width) {
         place(first + k);
+        const V at = map_index(l_, o.map, axes_);
+        if (width == 1) {
+          store_one(o, at, all[static_cast<size_t>(k)][o.result]);
+          continue;
+        }
+        const kir::Buffer y = l_.operand(o.operand);
+        const kir::Type loaded = kir::type_info(y.type()).loaded;
         std::vector<V> v;
         for (int w = 0; w < width; ++w) v.push_back(convert(all[static_cast<size_t>(k + w)][o.result], loaded));
-        const V at = map_index(l_, o.map, axes_);
-        if (width == 1)
-          y.store(at, v[0]);
-        else
-          y.as(y.type(), width).store(at / width, v);
+        y.as(y.type(), width).store(at / width, v);
       }
     }
   }
@@ -228,8 +241,42 @@ class Region {
   std::vector<V> axes_;
 };
 
-Status build_region(const Problem& problem, const Bid&, BuildCtx& ctx) {
+// A device without 64-bit integers stores those that were widened at the end, as two words: sizes are i64 in graphs.
+// The Problem with such widenings left out; the operands keep their type.
+Problem narrowed(const Problem& problem, const Caps& caps) {
+  Problem p = problem;
+  if (caps.i64 || p.parts.size() != 1) return p;
+  std::vector<ScalarExpr::Ins>& code = p.prologue.code;
+  std::vector<bool> read(code.size());
+  for (const ScalarExpr::Ins& i : code) {
+    const uint16_t from[] = {i.a, i.b, i.c};
+    for (int a = 0; i.kind == ScalarExpr::Kind::op && a < scalar_row(i.op).arity; ++a) read[from[a]] = true;
+  }
+  for (const Output& o : p.parts[0].outs) {
+    if (o.result >= code.size() || read[o.result]) continue;
+    ScalarExpr::Ins& i = code[o.result];
+    if (!is_wide(i.type)) continue;
+    if (i.kind == ScalarExpr::Kind::op && i.op == ScalarOp::cast && !is_wide(code[i.a].type) &&
+        !is_float(code[i.a].type))
+      i.type = code[i.a].type == DType::u32 ? DType::u32 : DType::i32;
+  }
+  return p;
+}
+
+// The same with those outputs as the words that they are.
+Problem stored_as(Problem p) {
+  for (const Output& o : p.parts[0].outs) {
+    TensorType& type = p.operands[o.operand].type;
+    if (!is_wide(type.dtype) || is_wide(p.prologue.code[o.result].type)) continue;
+    type.dtype = DType::u32;
+    type.shape.push_back(2);
+  }
+  return p;
+}
+
+Status build_region(const Problem& whole, const Bid&, BuildCtx& ctx) {
   DimTable& dims = ctx.asked.dims;
+  const Problem problem = narrowed(whole, ctx.asked.caps);
   const Space s = joined(problem, dims);
   const int per_lane = elements_a_lane(problem, ctx.asked.caps);
   const Plan p = plan(s, ctx.asked.caps, per_lane, dims);
@@ -241,14 +288,15 @@ Status build_region(const Problem& problem, const Bid&, BuildCtx& ctx) {
   return Region(l, s, p, per_lane).build();
 }
 
-OrRefuse<std::vector<Bid>> bid_region(const Problem& problem, const Asked& asked) {
+OrRefuse<std::vector<Bid>> bid_region(const Problem& whole, const Asked& asked) {
+  const Problem problem = narrowed(whole, asked.caps);
   if (problem.parts.size() != 1 || problem.parts[0].outs.empty()) return refuse("a region has one part with outputs");
   for (const Output& o : problem.parts[0].outs) {
     if (o.kind != Output::Kind::map) return refuse("a region does not write row statistics");
     if (o.result >= problem.prologue.code.size()) return refuse("an output names no instruction");
   }
   TERN_ACCEPT(std::vector<Layout> layouts, dense_layouts(problem));
-  TERN_ACCEPT(Unit fit, check_bindings(problem, layouts, asked));
+  TERN_ACCEPT(Unit fit, check_bindings(asked.caps.i64 ? problem : stored_as(problem), layouts, asked));
   TERN_ACCEPT(fit, check_expr(problem.prologue, asked.caps));
   TERN_ACCEPT(fit, check_word_stores(joined(problem, asked.dims), elements_a_lane(problem, asked.caps), asked.dims));
   Bid bid;

@@ -61,6 +61,12 @@ Status at_most(InferCtx& ctx, Dim a, Dim b, std::string_view what) {
   return ctx.same(ctx.dims.maximum(a, b), b, what);
 }
 
+Status extents(InferCtx& ctx, const Shape& shape) {
+  for (size_t i = 0; i < shape.size(); ++i)
+    TERN_OK(at_most(ctx, 0, shape[i], "axis " + std::to_string(i) + ", the extent is not negative"));
+  return ok();
+}
+
 Status same_shape(InferCtx& ctx, const Shape& a, const Shape& b, std::string_view what) {
   if (a.size() != b.size()) {
     return ctx.error(std::string(what) + ": " + shape_text(ctx.dims, a) + " and " + shape_text(ctx.dims, b) +

@@ -27,6 +27,8 @@ Result<std::vector<size_t>> front_axes(const InferCtx& ctx, const std::vector<in
 
 // a <= b: proved, or a guard, or an error with both sides.
 Status at_most(InferCtx& ctx, Dim a, Dim b, std::string_view what);
+// Extents that a node was given are not negative: proved, or guards.
+Status extents(InferCtx& ctx, const Shape& shape);
 // The shapes are the same, axis by axis.
 Status same_shape(InferCtx& ctx, const Shape& a, const Shape& b, std::string_view what);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "graph/text/text.h"
+#include "ops/common/contents.h"
 #include "ops/common/numbers.h"
 #include "ops/common/rules.h"
 #include "ops/op_list.h"
@@ -81,6 +82,24 @@ Status evaluate_scalar(const Node& node, RefTensors& r) {
   return ok();
 }
 
+OrRefuse<Contents> scalar_contents(ContentsCtx& ctx) {
+  const auto op = static_cast<ScalarOp>(ctx.node.op->scalar);
+  int64_t count = 1;
+  for (const Dim d : ctx.node.out[0].shape) count *= d.constant().value_or(0);
+  Contents out;
+  for (int64_t n = 0; n < count; ++n) {
+    std::array<Dim, 3> in{};
+    for (size_t i = 0; i < ctx.contents.size(); ++i)
+      in[i] = (*ctx.contents[i])[ctx.in[i].shape.empty() ? 0 : static_cast<size_t>(n)];
+    // As a bool a size is whether it is one.
+    const bool truth = op == ScalarOp::cast && ctx.node.out[0].dtype == DType::boolean;
+    TERN_ACCEPT(const Dim d,
+                truth ? dim_of(ScalarOp::ne, ctx.dims, in[0], 0) : dim_of(op, ctx.dims, in[0], in[1], in[2]));
+    out.push_back(d);
+  }
+  return out;
+}
+
 template <ScalarOp S>
 constexpr OpDef make(std::string_view name, int8_t arity) {
   OpDef op{};
@@ -90,6 +109,7 @@ constexpr OpDef make(std::string_view name, int8_t arity) {
   op.scalar = static_cast<int16_t>(S);
   op.infer = [](InferCtx& ctx) { return infer_scalar(ctx, S); };
   op.reference = evaluate_scalar;
+  op.contents = scalar_contents;
   return op;
 }
 

@@ -54,6 +54,7 @@ constinit const OpDef kGatherOp{.name = "gather",
                                 .attrs = kAttrs,
                                 .infer = infer,
                                 .reference = reference,
+                                .moves = OpDef::Moves::first,
                                 .reads_stored = true};
 
 }  // namespace tern

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "ops/common/contents.h"
 #include "ops/common/decompose.h"
 #include "ops/common/numbers.h"
 #include "ops/common/rules.h"
@@ -102,6 +103,29 @@ Status reference_reduce(const Node& node, RefTensors& r) {
   return ok();
 }
 
+OrRefuse<Contents> reduce_contents(ContentsCtx& ctx) {
+  const Kind& kind = *kind_of(attr<std::string>(ctx.node, 0));
+  Extents from;
+  for (const Dim d : ctx.in[0].shape) from.push_back(*d.constant());
+  int64_t count = 1;
+  for (const Dim d : ctx.node.out[0].shape) count *= *d.constant();
+  Contents out(static_cast<size_t>(count), empty_integer(kind, ctx.node.out[0].dtype));
+  std::vector<bool> begun(out.size());  // the lowest integer is no size to compare with
+  std::optional<std::string> why;
+  walk(from, 0, result_strides(from, attr<std::vector<int64_t>>(ctx.node, 1)), [&](int64_t n, int64_t to) {
+    const auto f = static_cast<size_t>(n), t = static_cast<size_t>(to);
+    const Dim d = (*ctx.contents[0])[f];
+    const auto sum = begun[t] ? dim_of(kind.fold, ctx.dims, out[t], d) : OrRefuse<Dim>(d);
+    if (sum)
+      out[t] = *sum;
+    else
+      why = sum.why();
+    begun[t] = true;
+  });
+  if (why) return refuse(*why);
+  return out;
+}
+
 Types infer_mean(InferCtx& ctx) {
   TERN_OK(floats(ctx, 0));
   TERN_TRY(Shape shape, reduced(ctx, ctx.attr<std::vector<int64_t>>(0), ctx.attr<bool>(1)));
@@ -138,7 +162,8 @@ constinit const OpDef kReduceOp{.name = "reduce",
                                 .max_in = 1,
                                 .attrs = kReduceAttrs,
                                 .infer = infer_reduce,
-                                .reference = reference_reduce};
+                                .reference = reference_reduce,
+                                .contents = reduce_contents};
 constinit const OpDef kMeanOp{.name = "mean",
                               .kind = OpKind::composite,
                               .min_in = 1,

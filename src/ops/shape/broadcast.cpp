@@ -25,6 +25,7 @@ Types infer(InferCtx& ctx) {
     }
     TERN_OK(ctx.same(from[i], to, "axis " + std::to_string(i) + " (only a constant 1 is repeated)"));
   }
+  TERN_OK(extents(ctx, shape));
   return one(ctx.in[0].dtype, shape);
 }
 
@@ -56,6 +57,7 @@ constinit const OpDef kBroadcastOp{.name = "broadcast",
                                    .attrs = kAttrs,
                                    .view = view,
                                    .infer = infer,
-                                   .reference = reference};
+                                   .reference = reference,
+                                   .moves = OpDef::Moves::first};
 
 }  // namespace tern

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graph/contents.h"
 #include "graph/text/text.h"
 #include "ops/common/decompose.h"
 #include "ops/common/rules.h"
@@ -170,5 +171,48 @@ Value iota(Builder& b, Shape shape, int axis, DType dtype) {
 }
 
 Value dim_value(Builder& b, Dim dim, DType dtype) { return b.op("dim", {}, {dim, dtype}); }
+
+Value shape_of(Builder& b, Value x, DType dtype) {
+  if (b.failed()) return {};
+  return b.op("dims", {}, {b.type(x).shape, dtype});
+}
+
+Value size_of(Builder& b, Value x, DType dtype) {
+  if (b.failed()) return {};
+  return dim_value(b, product(b.dims(), b.type(x).shape), dtype);
+}
+
+Shape sizes(Builder& b, Value v, std::string_view reader) {
+  if (b.failed()) return {};
+  if (!b.graph().holds(v)) {
+    b.fail(make_error(Code::invalid, std::string(reader) + ": the sizes are no value of the graph"));
+    return {};
+  }
+  ContentsOf contents(b.graph());
+  const auto& known = contents.of(v);
+  if (known) return *known;
+  b.fail(make_error(Code::unsupported,
+                    std::string(reader) + ": the sizes in " + type_text(b.dims(), b.type(v)) +
+                        " are not known while the graph is built: " + known.why() +
+                        "; make them of shapes and constants, or make each a symbol that an input's shape or the "
+                        "caller binds",
+                    node_text(b.graph(), v.node)));
+  return {};
+}
+
+Value slice(Builder& b, Value x, const std::vector<int64_t>& axes, Value start, Value limit,
+            const std::vector<int64_t>& step) {
+  const Shape from = sizes(b, start, "slice"), to = sizes(b, limit, "slice");
+  if (b.failed()) return {};
+  if (from.size() != axes.size() || to.size() != axes.size() || (!step.empty() && step.size() != axes.size())) {
+    b.fail(make_error(Code::invalid, "slice: " + std::to_string(axes.size()) + " axes are named, there are " +
+                                         std::to_string(from.size()) + " starts, " + std::to_string(to.size()) +
+                                         " limits and " + std::to_string(step.size()) + " steps"));
+    return {};
+  }
+  for (size_t i = 0; i < axes.size(); ++i)
+    x = slice(b, x, static_cast<int>(axes[i]), from[i], to[i], step.empty() ? 1 : step[i]);
+  return x;
+}
 
 }  // namespace tern

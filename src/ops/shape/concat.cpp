@@ -39,7 +39,12 @@ Status reference(const Node& node, RefTensors& r) {
 
 }  // namespace
 
-constinit const OpDef kConcatOp{
-    .name = "concat", .min_in = 1, .max_in = -1, .attrs = kAttrs, .infer = infer, .reference = reference};
+constinit const OpDef kConcatOp{.name = "concat",
+                                .min_in = 1,
+                                .max_in = -1,
+                                .attrs = kAttrs,
+                                .infer = infer,
+                                .reference = reference,
+                                .moves = OpDef::Moves::all};
 
 }  // namespace tern

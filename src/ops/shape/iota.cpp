@@ -1,7 +1,10 @@
-// iota: the index along an axis. dim: a dim as a scalar.
+// iota: the index along an axis. dim: a dim as a scalar. dims: several as a vector, which is how a shape is a value.
+#include "ops/common/decompose.h"
 #include "ops/common/numbers.h"
 #include "ops/common/rules.h"
 #include "ops/op_list.h"
+#include "tern/ops/elementwise.h"
+#include "tern/ops/shape.h"
 
 namespace tern {
 namespace {
@@ -9,6 +12,8 @@ namespace {
 constexpr AttrSpec kIotaAttrs[] = {{.name = "shape", .kind = AttrKind::shape},
                                    {.name = "axis", .kind = AttrKind::integer},
                                    {.name = "dtype", .kind = AttrKind::dtype, .optional = true, .text = "i32"}};
+constexpr AttrSpec kDimsAttrs[] = {{.name = "values", .kind = AttrKind::shape},
+                                   {.name = "dtype", .kind = AttrKind::dtype, .optional = true, .text = "i64"}};
 constexpr AttrSpec kDimAttrs[] = {{.name = "value", .kind = AttrKind::dim},
                                   {.name = "dtype", .kind = AttrKind::dtype, .optional = true, .text = "i64"}};
 
@@ -20,6 +25,7 @@ Status number_type(InferCtx& ctx, DType dtype) {
 Types infer_iota(InferCtx& ctx) {
   TERN_OK(number_type(ctx, ctx.attr<DType>(2)));
   TERN_OK(front_axis(ctx, ctx.attr<int64_t>(1), ctx.attr<Shape>(0).size()));
+  TERN_OK(extents(ctx, ctx.attr<Shape>(0)));
   return one(ctx.attr<DType>(2), ctx.attr<Shape>(0));
 }
 
@@ -27,6 +33,14 @@ Types infer_dim(InferCtx& ctx) {
   TERN_OK(number_type(ctx, ctx.attr<DType>(1)));
   return one(ctx.attr<DType>(1), {});
 }
+
+Types infer_dims(InferCtx& ctx) {
+  TERN_OK(number_type(ctx, ctx.attr<DType>(1)));
+  return one(ctx.attr<DType>(1), {static_cast<int64_t>(ctx.attr<Shape>(0).size())});
+}
+
+OrRefuse<Contents> dim_contents(ContentsCtx& ctx) { return Contents{attr<Dim>(ctx.node, 0)}; }
+OrRefuse<Contents> dims_contents(ContentsCtx& ctx) { return attr<Shape>(ctx.node, 0); }
 
 // Integers wrap, floats round: an index of f16 above 2048 is the nearest one.
 void put(RefTensor& out, int64_t n, int64_t value) {
@@ -50,11 +64,55 @@ Status reference_dim(const Node& node, RefTensors& r) {
   return ok();
 }
 
+Status reference_dims(const Node& node, RefTensors& r) {
+  const Shape& values = attr<Shape>(node, 0);
+  for (size_t i = 0; i < values.size(); ++i) {
+    TERN_TRY(const int64_t v, number(r, values[i]));
+    put(r.out[0], static_cast<int64_t>(i), v);
+  }
+  return ok();
+}
+
+// Choices by the index, which fuse with whoever reads them. In i32 where all fit: devices without i64 have sizes too.
+Result<std::vector<Value>> decompose_dims(Builder& b, const Node& node, std::span<const Value>) {
+  const Shape& values = attr<Shape>(node, 0);
+  const DType to = attr<DType>(node, 1);
+  bool narrow = true;
+  for (const Dim d : values) {
+    const auto [low, high] = b.dims().range(d);
+    narrow = narrow && low >= INT32_MIN && high <= INT32_MAX;
+  }
+  const DType type = narrow ? DType::i32 : DType::i64;
+  const Shape shape = {static_cast<int64_t>(values.size())};
+  if (values.empty()) return take(b, {iota(b, shape, 0, to)});
+  const Value at = iota(b, shape, 0);
+  Value out = broadcast_to(b, dim_value(b, values.back(), type), shape);
+  for (size_t i = values.size() - 1; i-- > 0;) {
+    out = select(b, less_equal(b, at, b.constant(DType::i32, static_cast<double>(i))), dim_value(b, values[i], type),
+                 out);
+  }
+  return take(b, {cast(b, out, to)});
+}
+
 }  // namespace
 
 constinit const OpDef kIotaOp{
     .name = "iota", .min_in = 0, .max_in = 0, .attrs = kIotaAttrs, .infer = infer_iota, .reference = reference_iota};
-constinit const OpDef kDimValueOp{
-    .name = "dim", .min_in = 0, .max_in = 0, .attrs = kDimAttrs, .infer = infer_dim, .reference = reference_dim};
+constinit const OpDef kDimValueOp{.name = "dim",
+                                  .min_in = 0,
+                                  .max_in = 0,
+                                  .attrs = kDimAttrs,
+                                  .infer = infer_dim,
+                                  .reference = reference_dim,
+                                  .contents = dim_contents};
+constinit const OpDef kDimsOp{.name = "dims",
+                              .kind = OpKind::composite,
+                              .min_in = 0,
+                              .max_in = 0,
+                              .attrs = kDimsAttrs,
+                              .infer = infer_dims,
+                              .decompose = decompose_dims,
+                              .reference = reference_dims,
+                              .contents = dims_contents};
 
 }  // namespace tern

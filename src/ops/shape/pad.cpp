@@ -54,7 +54,12 @@ Status reference(const Node& node, RefTensors& r) {
 
 }  // namespace
 
-constinit const OpDef kPadOp{
-    .name = "pad", .min_in = 2, .max_in = 2, .attrs = kAttrs, .infer = infer, .reference = reference};
+constinit const OpDef kPadOp{.name = "pad",
+                             .min_in = 2,
+                             .max_in = 2,
+                             .attrs = kAttrs,
+                             .infer = infer,
+                             .reference = reference,
+                             .moves = OpDef::Moves::all};
 
 }  // namespace tern

@@ -13,6 +13,7 @@ Types infer(InferCtx& ctx) {
   TERN_OK(dense(ctx, 0));
   const Shape& shape = ctx.attr<Shape>(0);
   TERN_OK(ctx.same(product(ctx.dims, ctx.in[0].shape), product(ctx.dims, shape), "element count"));
+  TERN_OK(extents(ctx, shape));
   return one(ctx.in[0].dtype, shape);
 }
 
@@ -80,7 +81,13 @@ Status reference(const Node&, RefTensors& r) {
 
 }  // namespace
 
-constinit const OpDef kReshapeOp{
-    .name = "reshape", .min_in = 1, .max_in = 1, .attrs = kAttrs, .view = view, .infer = infer, .reference = reference};
+constinit const OpDef kReshapeOp{.name = "reshape",
+                                 .min_in = 1,
+                                 .max_in = 1,
+                                 .attrs = kAttrs,
+                                 .view = view,
+                                 .infer = infer,
+                                 .reference = reference,
+                                 .moves = OpDef::Moves::first};
 
 }  // namespace tern

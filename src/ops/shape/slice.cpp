@@ -60,7 +60,13 @@ Status reference(const Node& node, RefTensors& r) {
 
 }  // namespace
 
-constinit const OpDef kSliceOp{
-    .name = "slice", .min_in = 1, .max_in = 1, .attrs = kAttrs, .view = view, .infer = infer, .reference = reference};
+constinit const OpDef kSliceOp{.name = "slice",
+                               .min_in = 1,
+                               .max_in = 1,
+                               .attrs = kAttrs,
+                               .view = view,
+                               .infer = infer,
+                               .reference = reference,
+                               .moves = OpDef::Moves::first};
 
 }  // namespace tern

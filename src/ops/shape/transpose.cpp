@@ -41,6 +41,7 @@ constinit const OpDef kTransposeOp{.name = "transpose",
                                    .attrs = kAttrs,
                                    .view = view,
                                    .infer = infer,
-                                   .reference = reference};
+                                   .reference = reference,
+                                   .moves = OpDef::Moves::first};
 
 }  // namespace tern
