@@ -1,10 +1,7 @@
 // iota: the index along an axis. dim: a dim as a scalar. dims: several as a vector, which is how a shape is a value.
-#include "ops/common/decompose.h"
 #include "ops/common/numbers.h"
 #include "ops/common/rules.h"
 #include "ops/op_list.h"
-#include "tern/ops/elementwise.h"
-#include "tern/ops/shape.h"
 
 namespace tern {
 namespace {
@@ -73,27 +70,6 @@ Status reference_dims(const Node& node, RefTensors& r) {
   return ok();
 }
 
-// Choices by the index, which fuse with whoever reads them. In i32 where all fit: devices without i64 have sizes too.
-Result<std::vector<Value>> decompose_dims(Builder& b, const Node& node, std::span<const Value>) {
-  const Shape& values = attr<Shape>(node, 0);
-  const DType to = attr<DType>(node, 1);
-  bool narrow = true;
-  for (const Dim d : values) {
-    const auto [low, high] = b.dims().range(d);
-    narrow = narrow && low >= INT32_MIN && high <= INT32_MAX;
-  }
-  const DType type = narrow ? DType::i32 : DType::i64;
-  const Shape shape = {static_cast<int64_t>(values.size())};
-  if (values.empty()) return take(b, {iota(b, shape, 0, to)});
-  const Value at = iota(b, shape, 0);
-  Value out = broadcast_to(b, dim_value(b, values.back(), type), shape);
-  for (size_t i = values.size() - 1; i-- > 0;) {
-    out = select(b, less_equal(b, at, b.constant(DType::i32, static_cast<double>(i))), dim_value(b, values[i], type),
-                 out);
-  }
-  return take(b, {cast(b, out, to)});
-}
-
 }  // namespace
 
 constinit const OpDef kIotaOp{
@@ -106,12 +82,10 @@ constinit const OpDef kDimValueOp{.name = "dim",
                                   .reference = reference_dim,
                                   .contents = dim_contents};
 constinit const OpDef kDimsOp{.name = "dims",
-                              .kind = OpKind::composite,
                               .min_in = 0,
                               .max_in = 0,
                               .attrs = kDimsAttrs,
                               .infer = infer_dims,
-                              .decompose = decompose_dims,
                               .reference = reference_dims,
                               .contents = dims_contents};
 

@@ -8,9 +8,6 @@
 namespace tern {
 namespace {
 
-// What a few choices by the index spell no worse than the arithmetic did.
-constexpr size_t kFew = 8;
-
 // A node that fuses into its readers and needs no memory.
 bool is_light(const Node& n) { return n.op->scalar >= 0 || n.op->view != nullptr || n.op->name == "iota"; }
 
@@ -38,7 +35,8 @@ Status settle_one(Graph& g) {
     const bool folds = std::all_of(n.in.begin(), n.in.end(), [&](Value v) { return g.at(v).op == &kConstantOp; });
     if (folds) continue;  // and sizes themselves, which read nothing
     const auto& known = contents.of({id, 0});
-    if (!known || (known->size() > kFew && is_light(n))) continue;
+    // An index and a number are cheaper than a list of sums.
+    if (!known || (known->size() > 1 && is_light(n) && !constants_of(*known))) continue;
     const TensorType type = n.out[0];
     if (type.dtype == DType::boolean && !constants_of(*known)) continue;
     TERN_TRY(const Value made, written(g, type, *known, Loc(n.loc)));

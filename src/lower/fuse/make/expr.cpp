@@ -47,7 +47,9 @@ ScalarExpr::Number number_of(const Const& value) {
 bool is_scalar_constant(const Node& node) {
   return node.op == &kConstantOp && node.out[0].shape.empty() && !is_complex(node.out[0].dtype);
 }
-bool is_generator(const Node& node) { return node.op->name == "iota" || node.op->name == "dim"; }
+bool is_generator(const Node& node) {
+  return node.op->name == "iota" || node.op->name == "dim" || node.op->name == "dims";
+}
 
 // What casts were looked through for, and loads of it, go; the result is the last instruction afterwards.
 void ExprBuilder::drop_unused(Expr& out) {
@@ -168,12 +170,53 @@ std::optional<uint16_t> ExprBuilder::load(Value v, const Chain& chain) {
   return push({ScalarExpr::Kind::load, ScalarOp::add, type.dtype, static_cast<uint16_t>(index), 0, 0});
 }
 
+// Choices by the index of the vector; in i32 where all fit, since devices without i64 have sizes too.
+std::optional<uint16_t> ExprBuilder::listed(const Node& node, Value v, const Chain& chain) {
+  const auto& values = attr<Shape>(node, "values");
+  const auto fits = [&](Dim d) { return index_type({d, {}}) == DType::i32; };
+  const DType type = std::all_of(values.begin(), values.end(), fits) ? DType::i32 : DType::i64;
+  IndexMap start;
+  start.stride = {1};
+  const auto map = through(start, graph_.type(v), chain);
+  if (!map) {
+    must_store_ = v;
+    return std::nullopt;
+  }
+  const uint16_t at = index(*map);
+  const DType counted = out_->code.code[at].type;
+  uint16_t out = size(values.empty() ? Dim(0) : values.back(), type);
+  for (size_t i = values.size(); i-- > 1;) {
+    const uint16_t last = size(static_cast<int64_t>(i - 1), counted);
+    const uint16_t here = push({ScalarExpr::Kind::op, ScalarOp::le, DType::boolean, at, last, 0});
+    out = push({ScalarExpr::Kind::op, ScalarOp::select, type, here, size(values[i - 1], type), out});
+  }
+  const DType to = node.out[0].dtype;
+  return type == to ? out : push({ScalarExpr::Kind::op, ScalarOp::cast, to, out, 0, 0});
+}
+
+// The value of a map at the region's axes, as a number.
+uint16_t ExprBuilder::index(const IndexMap& map) {
+  const DType t = index_type(map);
+  std::optional<uint16_t> sum;
+  if (map.offset != Dim(0)) sum = size(map.offset, t);
+  for (size_t axis = 0; axis < map.stride.size(); ++axis) {
+    if (map.stride[axis] == Dim(0)) continue;
+    uint16_t term = push({ScalarExpr::Kind::index, ScalarOp::add, t, static_cast<uint16_t>(axis), 0, 0});
+    if (map.stride[axis] != Dim(1)) {
+      term = push({ScalarExpr::Kind::op, ScalarOp::mul, t, term, size(map.stride[axis], t), 0});
+    }
+    sum = sum ? push({ScalarExpr::Kind::op, ScalarOp::add, t, *sum, term, 0}) : term;
+  }
+  return sum ? *sum : size(Dim(0), t);
+}
+
 // iota read through views is an affine function of the region's axes, as an address is; dim is a number.
 std::optional<uint16_t> ExprBuilder::affine(const Node& node, Value v, const Chain& chain) {
   const DType type = node.out[0].dtype;
   const auto as_type = [&](uint16_t n, DType from) {
     return type == from ? n : push({ScalarExpr::Kind::op, ScalarOp::cast, type, n, 0, 0});
   };
+  if (node.op->name == "dims") return listed(node, v, chain);
   if (node.op->name == "dim") {
     const IndexMap value{attr<Dim>(node, "value"), {}};
     const DType t = index_type(value);
@@ -188,18 +231,8 @@ std::optional<uint16_t> ExprBuilder::affine(const Node& node, Value v, const Cha
     must_store_ = v;
     return std::nullopt;
   }
-  const DType t = index_type(*map);
-  std::optional<uint16_t> sum;
-  if (map->offset != Dim(0)) sum = size(map->offset, t);
-  for (size_t axis = 0; axis < map->stride.size(); ++axis) {
-    if (map->stride[axis] == Dim(0)) continue;
-    uint16_t term = push({ScalarExpr::Kind::index, ScalarOp::add, t, static_cast<uint16_t>(axis), 0, 0});
-    if (map->stride[axis] != Dim(1)) {
-      term = push({ScalarExpr::Kind::op, ScalarOp::mul, t, term, size(map->stride[axis], t), 0});
-    }
-    sum = sum ? push({ScalarExpr::Kind::op, ScalarOp::add, t, *sum, term, 0}) : term;
-  }
-  return as_type(sum ? *sum : size(Dim(0), t), t);
+  const uint16_t sum = index(*map);
+  return as_type(sum, out_->code.code[sum].type);
 }
 
 std::optional<uint16_t> ExprBuilder::operands(const Node& node, const Chain& chain) {

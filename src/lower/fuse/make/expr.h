@@ -42,6 +42,8 @@ class ExprBuilder {
   std::optional<uint16_t> emit(Value v, const Chain& chain, bool expand);
   std::optional<uint16_t> load(Value v, const Chain& chain);
   std::optional<uint16_t> operands(const Node& node, const Chain& chain);
+  std::optional<uint16_t> listed(const Node& node, Value v, const Chain& chain);
+  uint16_t index(const IndexMap& map);
   std::optional<uint16_t> affine(const Node& node, Value v, const Chain& chain);
   std::optional<IndexMap> through(IndexMap map, TensorType type, const Chain& chain);
   static void drop_unused(Expr& out);
@@ -62,6 +64,6 @@ class ExprBuilder {
 // A scalar constant's number.
 ScalarExpr::Number number_of(const Const& value);
 bool is_scalar_constant(const Node& node);
-bool is_generator(const Node& node);  // iota, dim: no memory, an expression of the index
+bool is_generator(const Node& node);  // iota, dim, dims: no memory, an expression of the index
 
 }  // namespace tern::lowering
