@@ -80,7 +80,10 @@ class Session {
   ~Session();
 
   // Inputs are taken at once; outputs are filled when the ticket is done. Every input must be given exactly once;
-  // outputs are optional. Unknown ids, missing inputs, wrong dtypes, shapes and sizes are errors that name the port.
+  // outputs are optional. An output with a late size takes a view with room for what may come, up to the size's
+  // maximum; what came lies dense at its start and shape() says how much it is. A run with late sizes returns when the
+  // last of them is known, not before. Unknown ids, missing inputs, wrong dtypes, shapes and sizes are errors that name
+  // the port.
   Result<Ticket> submit(std::span<const IoBinding> io, std::span<const SymbolValue> symbols = {},
                         const CancelToken* cancel = nullptr);
   Status wait(Ticket ticket);

@@ -23,6 +23,7 @@ StepInfo step_info(const Program& program, const Step& step) {
   if (const auto* launch = std::get_if<Launch>(&step.what)) info.kernel = program.kernels[launch->kernel].name;
   if (std::holds_alternative<Copy>(step.what)) info.kernel = "copy";
   if (std::holds_alternative<Fill>(step.what)) info.kernel = "fill";
+  if (std::holds_alternative<Bind>(step.what)) info.kernel = "bind";
   if (step.problem == kNone) return info;
   info.problem = problem_text(program.problems[step.problem], *program.dims);
   for (const Choice& choice : program.choices) {

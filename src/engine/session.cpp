@@ -24,6 +24,9 @@ struct Binder {
   explicit Binder(const Program& p) : program(p), values(p.dims->symbols().size()), sources(p.dims->symbols().size()) {}
 
   Status set(uint32_t symbol, int64_t value, const std::string& source) {
+    if (program.dims->symbols()[symbol].late)
+      return make_error(Code::invalid, "the size " + program.dims->symbols()[symbol].name +
+                                           " is known in mid-run only; " + source + " cannot give it");
     if (values[symbol] && *values[symbol] != value) {
       return make_error(Code::invalid, program.dims->symbols()[symbol].name + " is " + std::to_string(*values[symbol]) +
                                            " by " + sources[symbol] + " and " + std::to_string(value) + " by " +
@@ -73,14 +76,31 @@ struct Binder {
   }
 };
 
+bool is_late(const Program& program, Dim dim) {
+  const std::vector<uint32_t> symbols = dim.is_expr() ? program.dims->symbols_of(dim) : std::vector<uint32_t>{};
+  return std::any_of(symbols.begin(), symbols.end(), [&](uint32_t s) { return program.dims->symbols()[s].late; });
+}
+
 Status check_shape(const Program& program, const std::string& what, const TensorType& type,
                    std::span<const int64_t> shape, std::span<const int64_t> symbols) {
   for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (is_late(program, type.shape[axis])) continue;  // known in mid-run: check_room
     TERN_TRY(const int64_t want, program.dims->eval(type.shape[axis], symbols));
     if (want == shape[axis]) continue;
     return make_error(Code::invalid, what + " has size " + std::to_string(shape[axis]) + " in axis " +
                                          std::to_string(axis) + ", the program wants " +
                                          program.dims->text(type.shape[axis]) + " = " + std::to_string(want));
+  }
+  return ok();
+}
+
+// After the late sizes are known: each axis of the caller's memory has room for what came.
+Status check_room(const runtime::Instance& instance, const IoDef& def, std::span<const int64_t> shape) {
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    TERN_TRY(const int64_t came, instance.value(def.type.shape[axis]));
+    if (came <= shape[axis]) continue;
+    return make_error(Code::limit, "output '" + def.name + "' has " + std::to_string(came) + " elements in axis " +
+                                       std::to_string(axis) + ", the view " + std::to_string(shape[axis]));
   }
   return ok();
 }
@@ -250,9 +270,12 @@ Result<Ticket> Session::Impl::submit(std::span<const IoBinding> io_bindings, std
   ran = true;
   for (const IoBinding& b : io_bindings) {
     if (const auto* out = std::get_if<MutableView>(&b.data)) {
-      if (out->data.empty()) continue;
-      TERN_TRY(last_ticket,
-               instance->queue().download(instance->buffer(program().io.io[b.id].buffers[0]), 0, out->data));
+      const IoDef& def = program().io.io[b.id];
+      TERN_OK(check_room(*instance, def, out->shape));
+      const std::span<std::byte> to =
+          out->data.first(std::min<size_t>(out->data.size(), instance->bytes(def.buffers[0])));
+      if (to.empty()) continue;
+      TERN_TRY(last_ticket, instance->queue().download(instance->buffer(def.buffers[0]), 0, to));
     }
   }
   return last_ticket;

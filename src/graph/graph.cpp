@@ -6,6 +6,7 @@
 #include "graph/attrs.h"
 #include "graph/build.h"
 #include "graph/op.h"
+#include "graph/sizes/late.h"
 #include "graph/text/text.h"
 
 namespace tern {
@@ -164,7 +165,7 @@ namespace {
 // Depth first without recursion: models are thousands of nodes deep.
 class Walk {
  public:
-  explicit Walk(const Graph& g) : g_(g), seen_(g.node_count(), false) {}
+  explicit Walk(const Graph& g) : g_(g), late_(g), seen_(g.node_count(), false) {}
   std::vector<uint32_t> order;
 
   void leaf(uint32_t id) {
@@ -178,13 +179,13 @@ class Walk {
     stack_.push_back({root, 0});
     while (!stack_.empty()) {
       auto& [id, next] = stack_.back();
-      const auto& in = g_.node(id).in;
-      if (next == in.size()) {
+      const std::optional<uint32_t> before = needed(id, next++);
+      if (!before) {
         order.push_back(id);
         stack_.pop_back();
         continue;
       }
-      const uint32_t child = in[next++].node;
+      const uint32_t child = *before;
       if (child < seen_.size() && !seen_[child]) {
         seen_[child] = true;
         stack_.push_back({child, 0});
@@ -193,7 +194,22 @@ class Walk {
   }
 
  private:
+  // The operands' nodes, then those that give the node's late sizes.
+  std::optional<uint32_t> needed(uint32_t id, size_t n) {
+    const auto& in = g_.node(id).in;
+    if (n < in.size()) return in[n].node;
+    if (late_.none()) return std::nullopt;
+    if (n == in.size()) waits_[id] = late_.of(g_.node(id));
+    const std::vector<uint32_t>& symbols = waits_[id];
+    for (n -= in.size(); n < symbols.size(); ++n) {
+      if (const auto giver = late_.givers().find(symbols[n]); giver != late_.givers().end()) return giver->second;
+    }
+    return std::nullopt;
+  }
+
   const Graph& g_;
+  const LateSizes late_;
+  std::map<uint32_t, std::vector<uint32_t>> waits_;  // late symbols of the nodes on the stack
   std::vector<bool> seen_;
   std::vector<std::pair<uint32_t, size_t>> stack_;
 };

@@ -1,7 +1,6 @@
 // The leaves, look-up by name, and the checks that type rules share.
 #include "graph/op.h"
 
-#include <algorithm>
 #include <unordered_map>
 
 #include "graph/text/text.h"
@@ -86,24 +85,6 @@ Result<int> InferCtx::axis(int64_t axis, size_t rank) const {
   if (axis < -n || axis >= n)
     return error("axis " + std::to_string(axis) + " is outside of rank " + std::to_string(rank));
   return static_cast<int>(axis < 0 ? axis + n : axis);
-}
-
-// The name is made to fit and, where the same name has other bounds, numbered: both depend on the table alone, so
-// inferring the node again finds the same symbol.
-Dim InferCtx::late(const Symbol& symbol) {
-  Symbol s = symbol;
-  s.late = true;
-  std::replace_if(
-      s.name.begin(), s.name.end(), [](unsigned char c) { return !std::isalnum(c) && c != '_' && c != '.'; }, '_');
-  if (s.name.empty() || std::isdigit(static_cast<unsigned char>(s.name[0]))) s.name.insert(0, "n");
-  s.multiple = std::max<int64_t>(s.multiple, 1);
-  if (s.max < s.min) s.max = s.min;
-  const std::string base = s.name;
-  for (int n = 2;; ++n) {
-    if (auto d = dims.symbol(s)) return *d;
-    if (n > 1 << 16) s.multiple = 1;  // bounds without a multiple in them: the one other reason to refuse
-    s.name = base + "_" + std::to_string(n);
-  }
 }
 
 }  // namespace tern

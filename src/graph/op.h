@@ -40,17 +40,13 @@ class InferCtx {
   std::vector<Guard>& guards;  // where "not provable" goes
   std::string_view op;
   const Loc& loc;
-  // Concrete contents of an input where it is a constant (null otherwise): shape arithmetic.
-  const Const* (*constant)(const void* ctx, size_t input) = nullptr;
-  const void* constant_ctx = nullptr;
 
   // Proved, or recorded as a guard, or an error with both sides.
   Status same(Dim a, Dim b, std::string_view what);
   Status divides(int64_t by, Dim dim, std::string_view what);
   Status rank(size_t input, int rank);                // -1 .. accepts any
   Result<int> axis(int64_t axis, size_t rank) const;  // normalises negatives
-  Dim late(const Symbol& symbol);
-  Error error(std::string text) const;  // "op: text" with the location
+  Error error(std::string text) const;                // "op: text" with the location
 
   template <class T>
   const T& attr(size_t i) const {
@@ -81,6 +77,7 @@ struct RefTensors {
 struct Effects {
   bool rng = false;
   int16_t alias_in = -1;  // result 0 may overwrite this input (state update)
+  int16_t gives = -1;     // operand 0 is the value of the late symbol that this attribute is
 };
 
 // Contents of an integer value: one Dim an element, row-major.

@@ -4,6 +4,7 @@
 #include "graph/attrs.h"
 #include "graph/build.h"
 #include "graph/op.h"
+#include "graph/sizes/late.h"
 #include "graph/text/text.h"
 
 namespace tern {
@@ -50,17 +51,7 @@ Result<std::vector<TensorType>> infer_node(const Graph& g, const Node& node, std
   std::vector<TensorType> in;
   in.reserve(node.in.size());
   for (Value v : node.in) in.push_back(g.type(v));
-  struct Source {
-    const Graph& graph;
-    const Node& node;
-  } source{g, node};
-  auto constant = [](const void* ctx, size_t input) -> const Const* {
-    const auto* s = static_cast<const Source*>(ctx);
-    if (input >= s->node.in.size()) return nullptr;
-    const Node& n = s->graph.at(s->node.in[input]);
-    return n.op == &kConstantOp ? &std::get<Const>(n.attrs[0]) : nullptr;
-  };
-  InferCtx ctx{in, node.attrs, node.regions, *g.dims, guards, op.name, node.loc, constant, &source};
+  InferCtx ctx{in, node.attrs, node.regions, *g.dims, guards, op.name, node.loc};
   TERN_TRY(std::vector<TensorType> types, op.infer(ctx));
   if (types.size() > UINT16_MAX) return invalid(op, "has too many results");
   for (const TensorType& t : types) {
@@ -73,14 +64,14 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Graph& g) : g_(g) {}
+  explicit Verifier(const Graph& g) : g_(g), late_(g) {}
 
   Status run() {
-    if (!g_.dims) return make_error(Code::invalid, "the graph has no table of dims");
     for (uint32_t id = 0; id < g_.node_count(); ++id) TERN_OK(located(id, references(id)));
     TERN_OK(ports());
     TERN_OK(results());
     TERN_OK(acyclic());
+    TERN_OK(late_sizes());
     for (uint32_t id : g_.order()) {
       if (g_.node(id).op->kind == OpKind::leaf && g_.node(id).op != &kConstantOp) continue;
       TERN_OK(located(id, inferred(id)));
@@ -152,6 +143,37 @@ class Verifier {
     return ok();
   }
 
+  // The nodes that come first: those of the operands and those that give late sizes.
+  std::vector<uint32_t> needed(uint32_t id) const {
+    std::vector<uint32_t> out;
+    for (const Value v : g_.node(id).in) out.push_back(v.node);
+    if (late_.none()) return out;
+    for (const uint32_t symbol : late_.of(g_.node(id))) {
+      if (const auto giver = late_.givers().find(symbol); giver != late_.givers().end()) out.push_back(giver->second);
+    }
+    return out;
+  }
+
+  // Each late size has one giver; what exists before the run has none.
+  Status late_sizes() const {
+    std::set<uint32_t> given;
+    for (const uint32_t id : g_.order()) {
+      const Node& n = g_.node(id);
+      if (const auto symbol = late_symbol(*g_.dims, n); symbol && !given.insert(*symbol).second)
+        return make_error(Code::invalid, "the late size " + g_.dims->symbols()[*symbol].name + " is given twice",
+                          node_text(g_, id));
+      for (const uint32_t symbol : late_.of(n)) {
+        const std::string& name = g_.dims->symbols()[symbol].name;
+        const Port* port = n.op->kind == OpKind::leaf ? g_.port_of({id, 0}) : nullptr;
+        if (port)
+          return make_error(Code::invalid, "'" + port->name + "' exists before the late size " + name + " is known");
+        if (!late_.givers().contains(symbol))
+          return make_error(Code::invalid, "no node gives the late size " + name, node_text(g_, id));
+      }
+    }
+    return ok();
+  }
+
   Status acyclic() const {
     enum : uint8_t { fresh, open, done };
     std::vector<uint8_t> mark(g_.node_count(), fresh);
@@ -162,13 +184,13 @@ class Verifier {
       stack.push_back({root, 0});
       while (!stack.empty()) {
         auto& [id, next] = stack.back();
-        const auto& in = g_.node(id).in;
-        if (next == in.size()) {
+        const std::vector<uint32_t> before = needed(id);
+        if (next == before.size()) {
           mark[id] = done;
           stack.pop_back();
           continue;
         }
-        const uint32_t child = in[next++].node;
+        const uint32_t child = before[next++];
         if (mark[child] == open)
           return make_error(Code::invalid, "the node depends on its own result", node_text(g_, child));
         if (mark[child] == fresh) {
@@ -213,10 +235,14 @@ class Verifier {
   }
 
   const Graph& g_;
+  const LateSizes late_;
 };
 
 }  // namespace
 
-Status Graph::verify() const { return Verifier(*this).run(); }
+Status Graph::verify() const {
+  if (!dims) return make_error(Code::invalid, "the graph has no table of dims");
+  return Verifier(*this).run();
+}
 
 }  // namespace tern

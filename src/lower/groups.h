@@ -35,8 +35,16 @@ struct CopyOut {
   bool early = false, saved = false;
 };
 
+// A late size: known once everything that writes the value has run.
+struct LateBind {
+  uint32_t symbol = 0;
+  Value from;  // stored
+  std::string label;
+};
+
 struct Grouping {
   std::vector<Group> groups;  // in an order that respects values and `after`
+  std::vector<LateBind> late;
   // Values that live in another value's buffer: results of in-place state updates.
   std::map<Value, Value> same_buffer;
   std::vector<CopyOut> copies;
@@ -56,6 +64,8 @@ using Taken = std::function<bool(const Problem&)>;
 IndexMap dense_map(DimTable& dims, const Shape& shape);
 // Of the same elements over axes of these extents; an axis of extent 1 has no stride.
 bool same_map(const DimTable& dims, const IndexMap& a, const IndexMap& b, const Shape& axes);
+// Every dim that the Problem is made of.
+std::vector<Dim> dims_of(const Problem& problem);
 Dim element_count(DimTable& dims, const Shape& shape);
 // Where a value comes from, seen from a Problem.
 Origin origin_of(const Graph& graph, Value v);

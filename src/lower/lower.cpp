@@ -40,6 +40,7 @@ Result<Program> lower_graph(const Graph& graph, std::span<const Candidate> candi
   TERN_TRY(Program program, build_program(graph, grouping, chosen, caps, ranges));
   if (!caps.mixed_access) bind_mixed_read_write(program);
   TERN_OK(check_lists(program, caps));
+  split_at_binds(program);
   return program;
 }
 
@@ -51,6 +52,9 @@ Result<Program> lower(const Graph& graph, std::span<const Candidate> candidates,
     for (const Bound& b : bounds) {
       if (b.symbol >= graph.dims->symbols().size() || b.min > b.max)
         return make_error(Code::invalid, "a range names no symbol of the graph, or is empty");
+      const Symbol& symbol = graph.dims->symbols()[b.symbol];
+      if (symbol.late)
+        return make_error(Code::invalid, "a range is taken before the late size " + symbol.name + " is known");
     }
   }
   if (options.taps.empty()) return lower_graph(graph, candidates, caps, options);

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "core/guard.h"
+#include "graph/sizes/late.h"
 #include "graph/text/text.h"
 #include "ops/common/numbers.h"
 #include "ops/reference.h"
@@ -47,13 +49,13 @@ class Evaluation {
  public:
   Evaluation(const Graph& g, const std::map<std::string, RefLeaf>& leaves, std::span<const int64_t> symbols,
              const RefOptions& options)
-      : g_(g), leaves_(leaves), symbols_(symbols), options_(options), order_(g.order()) {}
+      : g_(g), leaves_(leaves), symbols_(symbols.begin(), symbols.end()), options_(options), order_(g.order()) {}
 
   Result<RefResults> run() {
     if (symbols_.size() < g_.dims->symbols().size())
       return make_error(Code::invalid, std::to_string(g_.dims->symbols().size()) + " symbols want values, got " +
                                            std::to_string(symbols_.size()));
-    TERN_OK(guards());
+    TERN_OK(guards(std::nullopt));
     TERN_OK(names());
     for (const Port& p : g_.ports()) ports_[p.value.node] = &p;
     count_readers();
@@ -69,7 +71,8 @@ class Evaluation {
   }
 
  private:
-  Status guards() const {
+  // Those whose late sizes are known, the given one among them; nullopt: those without any.
+  Status guards(std::optional<uint32_t> given) const {
     const auto source = [&](uint32_t symbol) -> std::string {
       for (const Port& p : g_.ports()) {
         const Shape& shape = g_.type(p.value).shape;
@@ -78,9 +81,11 @@ class Evaluation {
             return std::string(g_.at(p.value).op->name) + " '" + p.name + "' axis " + std::to_string(axis);
         }
       }
-      return "the caller";
+      return g_.dims->symbols()[symbol].late ? "a node" : "the caller";
     };
-    for (const Guard& guard : g_.guards) TERN_OK(check_guard(*g_.dims, guard, symbols_, source));
+    for (const Guard& guard : g_.guards) {
+      if (guard_is_due(*g_.dims, guard, known_, given)) TERN_OK(check_guard(*g_.dims, guard, symbols_, source));
+    }
     return ok();
   }
 
@@ -162,6 +167,12 @@ class Evaluation {
       r.in.push_back(t);
     }
     TERN_OK(compute(n, r));
+    if (const auto symbol = late_symbol(*g_.dims, n)) {
+      symbols_[*symbol] = r.in[0]->i[0];
+      known_.insert(*symbol);
+      TERN_OK(check_symbol(*g_.dims, *symbol, symbols_[*symbol], "node " + std::to_string(id)));
+      TERN_OK(guards(symbol));
+    }
     for (size_t i = 0; i < n.out.size(); ++i) {
       const Value v{id, static_cast<uint16_t>(i)};
       if (options_.made) TERN_OK(options_.made(v, r.out[i]));
@@ -213,7 +224,8 @@ class Evaluation {
 
   const Graph& g_;
   const std::map<std::string, RefLeaf>& leaves_;
-  std::span<const int64_t> symbols_;
+  std::vector<int64_t> symbols_;
+  std::set<uint32_t> known_;  // late symbols that have their value
   const RefOptions& options_;
   std::vector<uint32_t> order_;
   std::map<uint32_t, const Port*> ports_;
@@ -237,10 +249,8 @@ Result<std::vector<int64_t>> bind_symbols(const Graph& graph, const std::map<std
     if (bound[symbol] && *bound[symbol] != n)
       return make_error(Code::invalid, s.name + " is " + std::to_string(*bound[symbol]) + " by " + by[symbol] +
                                            " and " + std::to_string(n) + " by " + who);
-    if (n < s.min || n > s.max || n % s.multiple)
-      return make_error(Code::invalid, s.name + " is " + std::to_string(n) + " by " + who + ", wants " +
-                                           std::to_string(s.min) + " to " + std::to_string(s.max) +
-                                           (s.multiple > 1 ? " in steps of " + std::to_string(s.multiple) : ""));
+    if (s.late) return make_error(Code::invalid, s.name + " is known in mid-run only; " + who + " cannot give it");
+    TERN_OK(check_symbol(dims, symbol, n, who));
     bound[symbol] = n;
     by[symbol] = who;
     return ok();
@@ -265,6 +275,7 @@ Result<std::vector<int64_t>> bind_symbols(const Graph& graph, const std::map<std
   }
   std::vector<int64_t> out;
   for (size_t i = 0; i < bound.size(); ++i) {
+    if (!bound[i] && dims.symbols()[i].late) bound[i] = dims.symbols()[i].min;
     if (!bound[i]) return make_error(Code::invalid, "nothing binds the symbol " + dims.symbols()[i].name);
     out.push_back(*bound[i]);
   }

@@ -36,6 +36,10 @@ struct ArgReduceDesc {
   bool largest = true;
   bool operator==(const ArgReduceDesc&) const = default;
 };
+// scan: out[o, i] = sum of x[o, j] over j <= i; extent = {outer, n}.
+struct ScanDesc {
+  bool operator==(const ScanDesc&) const = default;
+};
 // norm: extent = {rows, columns}; acc(0) = the normalised element (times weight, plus bias where there), epilogue on
 // top.
 enum class NormKind : uint8_t { rms, layer, softmax, log_softmax };
@@ -82,6 +86,6 @@ struct SampleDesc {
 
 // Alternatives in the order of family_list.inc.
 using FamilyDesc = std::variant<RegionDesc, ReduceDesc, ArgReduceDesc, NormDesc, MatmulDesc, AttentionDesc, GatherDesc,
-                                StoreDesc, ConvertDesc, SampleDesc>;
+                                StoreDesc, ConvertDesc, SampleDesc, ScanDesc>;
 
 }  // namespace tern

@@ -106,6 +106,7 @@ class ProblemHasher {
   void fields(const StoreDesc&) {}
   void fields(const ConvertDesc&) {}
   void fields(const SampleDesc&) {}
+  void fields(const ScanDesc&) {}
 
   const DimTable& dims_;
   bool with_layouts_;

@@ -98,6 +98,9 @@ struct BufferDef {
 struct RangeDef {
   Bounds when;  // empty: any
   uint32_t list = kNone;
+  // Where the list binds late sizes: the lists of the steps before, between and after its binds, which run one after
+  // the other. Memory is planned for the whole list. Empty: it has none.
+  std::vector<uint32_t> parts = {};
 };
 
 struct IoDef {
@@ -142,8 +145,11 @@ struct Program {
 
 // Two uses conflict when their windows of one buffer may overlap and one of them writes.
 bool may_conflict(const Program& program, const Use& a, const Use& b);
-// Sets Step::phase of a list: the fewest barriers that respect every hazard in order.
+// Sets Step::phase of a list: the fewest barriers that respect every hazard in order. A bind stands alone in its phase:
+// sizes before it are not those behind it.
 void assign_phases(Program& program, uint32_t list);
+// Sets RangeDef::parts of every range, from the final lists.
+void split_at_binds(Program& program);
 
 struct MemoryPlan {
   std::vector<uint64_t> offset;  // per buffer; temps: in the arena; others: 0

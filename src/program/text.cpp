@@ -11,7 +11,7 @@ struct StepName {
   std::string operator()(const Call&) const { return "call"; }
   std::string operator()(const Copy&) const { return "copy"; }
   std::string operator()(const Fill&) const { return "fill"; }
-  std::string operator()(const Bind&) const { return "bind"; }
+  std::string operator()(const Bind& b) const { return "bind " + p.dims->symbols()[b.late_symbol].name; }
   std::string operator()(const Branch&) const { return "branch"; }
   std::string operator()(const Loop&) const { return "loop"; }
   std::string operator()(const Delegate&) const { return "delegate"; }

@@ -1,6 +1,8 @@
 #include "runtime/executor.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <string>
 
 #include "core/guard.h"
@@ -129,9 +131,15 @@ Status Instance::plan_lists() {
         slots[id] = {buffers_[id].get(), 0};
       }
     }
-    if (!commands_[list]) {
-      TERN_TRY(commands_[list], loaded_->device->record(p, list, loaded_->kernels));
-    }
+  }
+  std::set<uint32_t> recorded;
+  for (const RangeDef& range : p.ranges) {
+    if (range.parts.empty()) recorded.insert(range.list);
+    recorded.insert(range.parts.begin(), range.parts.end());
+  }
+  if (p.prepare_list != kNone) recorded.insert(p.prepare_list);
+  for (const uint32_t list : recorded) {
+    TERN_TRY(commands_[list], loaded_->device->record(p, list, loaded_->kernels));
   }
   return ok();
 }
@@ -154,17 +162,32 @@ Status Instance::bind(std::span<const int64_t> symbols) {
   }
   bound_ = false;
   symbols_.assign(symbols.begin(), symbols.end());
-  for (const Guard& g : p.guards)
-    TERN_OK(check_guard(*p.dims, g, symbols_, [&](uint32_t symbol) { return source_of(p, symbol); }));
+  late_known_.clear();
+  TERN_OK(check_guards(std::nullopt));
   const auto range =
       std::find_if(p.ranges.begin(), p.ranges.end(), [&](const RangeDef& r) { return holds(r, symbols_); });
   if (range == p.ranges.end()) return make_error(Code::internal, "no range holds for these sizes");
   range_ = static_cast<size_t>(range - p.ranges.begin());
+  TERN_OK(fill_block());
+  bound_ = true;
+  return ok();
+}
+
+Status Instance::check_guards(std::optional<uint32_t> given) const {
+  const Program& p = program();
+  for (const Guard& g : p.guards) {
+    if (!guard_is_due(*p.dims, g, late_known_, given)) continue;
+    TERN_OK(check_guard(*p.dims, g, symbols_, [&](uint32_t symbol) { return source_of(p, symbol); }));
+  }
+  return ok();
+}
+
+Status Instance::fill_block() {
+  const Program& p = program();
   block_.resize(p.block.size());
   for (size_t i = 0; i < p.block.size(); ++i) {
     TERN_TRY(block_[i], p.dims->eval(p.block[i], symbols_));
   }
-  bound_ = true;
   return ok();
 }
 
@@ -185,8 +208,65 @@ Sizes Instance::held() const {
 }
 
 Result<hal::Ticket> Instance::submit(const hal::SubmitOptions& options) {
-  const uint32_t list = bound_list();
-  return queue_->submit(*commands_[list], {slots_[list], block_}, {}, options);
+  const RangeDef& range = program().ranges[range_];
+  if (!range.parts.empty()) return submit_parts(range, options);
+  return queue_->submit(*commands_[range.list], {slots_[range.list], block_}, {}, options);
+}
+
+Result<hal::Ticket> Instance::submit_parts(const RangeDef& range, const hal::SubmitOptions& options) {
+  const Program& p = program();
+  const std::vector<Step>& steps = p.lists[range.list];
+  std::vector<hal::StepTiming> timings, part;
+  hal::Ticket ticket = 0;
+  bound_ = false;  // late sizes of this run are none of the next one's
+  late_known_.clear();
+  uint32_t at = 0;  // in the whole list
+  for (size_t i = 0; i < range.parts.size(); ++i) {
+    const bool last = i + 1 == range.parts.size();
+    hal::SubmitOptions own = options;
+    own.profile = options.profile != nullptr ? &part : nullptr;
+    own.blocking = options.blocking || !last;
+    part.clear();
+    TERN_TRY(ticket, queue_->submit(*commands_[range.parts[i]], {slots_[range.list], block_}, {}, own));
+    if (!last || options.profile != nullptr) TERN_OK(queue_->wait(ticket, -1));
+    for (const hal::StepTiming& t : part) timings.push_back({t.step + at, t.seconds});
+    at += static_cast<uint32_t>(p.lists[range.parts[i]].size());
+    if (last) break;
+    if (at >= steps.size()) return make_error(Code::internal, "the parts of a list are not the list");
+    TERN_OK(take_late(range.list, steps[at++]));
+  }
+  if (options.profile != nullptr) *options.profile = std::move(timings);
+  return ticket;
+}
+
+Status Instance::take_late(uint32_t list, const Step& step) {
+  const Program& p = program();
+  const auto* bind = std::get_if<Bind>(&step.what);
+  if (bind == nullptr) return make_error(Code::internal, "the parts of a list are not the list");
+  const Ref& ref = step.uses[0].ref;
+  const DType dtype = p.buffers[ref.id].type.dtype;
+  const hal::Slot& slot = slots_[list][ref.id];
+  const auto at = slot.offset + static_cast<uint64_t>(ref.offset.constant().value_or(0));
+  std::array<std::byte, 8> bytes{};
+  const uint64_t size = dtype_bytes(dtype);
+  if ((dtype != DType::i32 && dtype != DType::i64) || at + size > slot.buffer->size())
+    return make_error(Code::internal, "a bind reads no integer", step.label);
+  if (const std::span<std::byte> host = slot.buffer->host(); !host.empty()) {
+    std::memcpy(bytes.data(), host.data() + at, size);
+  } else {
+    TERN_TRY(const hal::Ticket ticket, queue_->download(*slot.buffer, at, std::span(bytes).first(size)));
+    TERN_OK(queue_->wait(ticket, -1));
+  }
+  int64_t value = 0;
+  int32_t narrow = 0;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  std::memcpy(&narrow, bytes.data(), sizeof narrow);
+  if (dtype == DType::i32) value = narrow;
+  TERN_OK(check_symbol(*p.dims, bind->late_symbol, value, "step '" + step.label + "'"));
+  symbols_[bind->late_symbol] = value;
+  late_known_.insert(bind->late_symbol);
+  TERN_OK(check_guards(bind->late_symbol));
+  return fill_block();
 }
 
 Status Instance::prepare() {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -38,7 +39,7 @@ class Instance {
 
   // Takes the symbols' values: guards are tested, the range is chosen, sizes are evaluated.
   Status bind(std::span<const int64_t> symbols);
-  // Submits the bound range's list.
+  // Submits the bound range's list. Where it binds late sizes, this waits for each of them.
   Result<hal::Ticket> submit(const hal::SubmitOptions& options);
   // Runs the list that depends on parameters only.
   Status prepare();
@@ -57,6 +58,10 @@ class Instance {
   Instance() = default;
   Status allocate(std::vector<std::shared_ptr<hal::Buffer>> params);
   Status plan_lists();
+  Status check_guards(std::optional<uint32_t> given) const;
+  Status fill_block();
+  Result<hal::Ticket> submit_parts(const RangeDef& range, const hal::SubmitOptions& options);
+  Status take_late(uint32_t list, const Step& step);
 
   std::shared_ptr<const LoadedProgram> loaded_;
   std::unique_ptr<hal::Queue> queue_;
@@ -65,6 +70,7 @@ class Instance {
   std::vector<std::vector<hal::Slot>> slots_;             // per list that a range or prepare names
   std::vector<std::unique_ptr<hal::Commands>> commands_;  // the same
   std::vector<int64_t> symbols_, block_;
+  std::set<uint32_t> late_known_;  // late symbols that this run has bound
   std::vector<uint64_t> bytes_;
   size_t range_ = 0;
   bool bound_ = false;

@@ -16,4 +16,7 @@ Value embedding(Builder& b, Value table, Value ids);
 // not defined. The result overwrites the state where nobody reads the old one afterwards.
 Value store_rows(Builder& b, Value state, Value index, Value src);
 
+// Where x is not 0: [n, rank] indices in row-major order (i32 or i64), n a late size of its own of at most as many as x
+// has elements. x has at least one axis and less than 2^31 elements.
+Value nonzero(Builder& b, Value x, DType dtype = DType::i64);
 }  // namespace tern

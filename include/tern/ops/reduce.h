@@ -20,6 +20,8 @@ Value reduce_any(Builder& b, Value x, AxisList axes = {}, bool keepdims = false)
 Value reduce_all(Builder& b, Value x, AxisList axes = {}, bool keepdims = false);
 // Floats; f16 and narrower are summed in f32. No elements: NaN.
 Value mean(Builder& b, Value x, AxisList axes = {}, bool keepdims = false);
+// Each element becomes the sum of those up to it along the axis. Floats of 32 bits and more, integers (which wrap).
+Value cumsum(Builder& b, Value x, int axis);
 // Index (i32 or i64) of the largest or smallest element along an axis of at least one element; the first NaN wins, else
 // the first of equal elements.
 Value argmax(Builder& b, Value x, int axis, bool keepdims = false, DType dtype = DType::i32);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <concepts>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -52,6 +53,10 @@ Value size_of(Builder& b, Value x, DType dtype = DType::i64);
 // The elements of an integer value, row-major, as dims. Where they are not known the builder fails; the error says
 // which node stands in the way. `reader`: who asks, for the error.
 Shape sizes(Builder& b, Value v, std::string_view reader = "sizes");
+
+// A size known only in mid-run: the i32 or i64 scalar's value, as a symbol of this name (numbered where it is taken). A
+// value outside of [min, max] ends the run with an error. Memory is planned for max.
+Dim late_size(Builder& b, Value v, std::string name, int64_t min, int64_t max);
 
 // The same with sizes from values. A vector, or a scalar for one size; negative numbers mean what they mean above.
 // (Templates, so that {2, 3} stays a Shape.)

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "graph/sizes/late.h"
 #include "lower/fuse/make/expr.h"
 #include "lower/groups.h"
 
@@ -24,6 +25,7 @@ struct FuseState {
   Stored stored;
   std::set<Value> kept;  // outputs and next values of states: they have memory whatever reads them
   std::vector<Group> groups;
+  LateSizes late;
 
   FuseState(const Graph& g, const std::vector<DeviceId>& d, const Caps& c, const Taken& t);
   bool is_leaf(uint32_t node) const;
@@ -32,6 +34,8 @@ struct FuseState {
   bool is_anchor(uint32_t node) const;
   // The stored value whose bytes, in order, are this value's; the value itself where no contiguous view leads further.
   Value base_of(Value v) const;
+  // The values that late sizes of the group are made of.
+  std::vector<Value> waits_for(const Group& group) const;
   std::string where(uint32_t node) const;
 };
 
@@ -81,7 +85,8 @@ class Uses {
   const std::vector<uint32_t>& writers(Value v) const { return find(writers_, v); }
   // Does group `to` need something that `from` makes, directly or through others?
   bool depends(uint32_t to, uint32_t from) const { return (reach_[to][from / 64] >> (from % 64)) & 1; }
-  // Does something else come after `from` and before `to`? Then they cannot be one launch.
+  // Does something else come after `from` and before `to`, or a late size that `from` makes? Then they cannot be one
+  // launch.
   bool between(uint32_t from, uint32_t to) const;
   // From now on `after` comes after `before`, which must not need it.
   void order(uint32_t before, uint32_t after);
@@ -96,7 +101,8 @@ class Uses {
     return it == map.end() ? kNobody : it->second;
   }
   Map readers_, writers_;
-  std::vector<std::vector<uint64_t>> reach_;  // [group], bits of the groups that it needs
+  std::set<std::pair<uint32_t, uint32_t>> late_;  // group, one that its late sizes come from
+  std::vector<std::vector<uint64_t>> reach_;      // [group], bits of the groups that it needs
 };
 
 }  // namespace tern::lowering

@@ -23,6 +23,27 @@ bool same_map(const DimTable& dims, const IndexMap& a, const IndexMap& b, const 
   return true;
 }
 
+std::vector<Dim> dims_of(const Problem& problem) {
+  std::vector<Dim> out = problem.extent;
+  const auto all = [&](const std::vector<Dim>& dims) { out.insert(out.end(), dims.begin(), dims.end()); };
+  const auto map = [&](const IndexMap& m) {
+    out.push_back(m.offset);
+    all(m.stride);
+  };
+  const auto expr = [&](const ScalarExpr& e) {
+    all(e.dims);
+    for (const ScalarExpr::Load& l : e.loads) map(l.map);
+  };
+  for (const Operand& o : problem.operands) all(o.type.shape);
+  expr(problem.prologue);
+  for (const Part& part : problem.parts) {
+    out.push_back(part.n);
+    expr(part.epilogue);
+    for (const Output& o : part.outs) map(o.map);
+  }
+  return out;
+}
+
 Dim element_count(DimTable& dims, const Shape& shape) {
   Dim n = 1;
   for (const Dim d : shape) n = dims.mul(n, d);

@@ -39,7 +39,7 @@ void mark_fixed(FuseState& s) {
     for (const Value v : g.node(id).in) {
       // What crosses devices has memory, and what anchors read; reduce, concat and pad take any expression.
       const bool crosses = s.device[v.node] != s.device[id];
-      const bool reads = s.is_anchor(id) && !is_mover(g.node(id));
+      const bool reads = (s.is_anchor(id) && !is_mover(g.node(id))) || late_symbol(s.dims, g.node(id));
       if ((crosses || reads) && !s.stored(v)) s.stored.mark(s.base_of(v));
     }
   }
@@ -106,7 +106,7 @@ void mark_repeated(FuseState& s, const std::vector<int>& cost) {
 }  // namespace
 
 FuseState::FuseState(const Graph& g, const std::vector<DeviceId>& d, const Caps& c, const Taken& t)
-    : graph(g), dims(*g.dims), device(d), caps(c), taken(t), order(g.order()) {
+    : graph(g), dims(*g.dims), device(d), caps(c), taken(t), order(g.order()), late(g) {
   stored.of.resize(g.node_count());
   for (uint32_t i = 0; i < g.node_count(); ++i) stored.of[i].resize(std::max<size_t>(1, g.node(i).out.size()));
   for (const OutputPort& o : g.outputs()) kept.insert(o.value);
@@ -120,6 +120,16 @@ bool FuseState::is_leaf(uint32_t node) const {
 
 bool FuseState::is_anchor(uint32_t node) const {
   return !is_leaf(node) && !is_elementwise(node) && !is_view(node) && !is_generator(graph.node(node));
+}
+
+std::vector<Value> FuseState::waits_for(const Group& group) const {
+  std::vector<Value> out;
+  if (late.none()) return out;
+  for (const uint32_t symbol : late.in(dims_of(group.problem))) {
+    const auto giver = late.givers().find(symbol);
+    if (giver != late.givers().end()) out.push_back(base_of(graph.node(giver->second).in[0]));
+  }
+  return out;
 }
 
 std::string FuseState::where(uint32_t node) const {

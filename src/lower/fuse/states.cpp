@@ -225,6 +225,11 @@ std::vector<std::vector<uint32_t>> needs(const FuseState& s, const std::map<Valu
   std::vector<std::vector<uint32_t>> out(count);
   for (uint32_t g = 0; g < count; ++g) {
     out[g] = s.groups[g].after;
+    for (const Value v : s.waits_for(s.groups[g])) {
+      if (const auto store = stores.find(v); store != stores.end()) out[g].push_back(store->second);
+      if (const auto w = writers.find(v); w != writers.end())
+        out[g].insert(out[g].end(), w->second.begin(), w->second.end());
+    }
     for (size_t i = 0; i < s.groups[g].values.size(); ++i) {
       const Value v = s.groups[g].values[i];
       const bool writes = s.groups[g].problem.operands[i].access == Access::write;
@@ -297,7 +302,7 @@ void mark_prepared(Grouping& out, const std::set<Value>& kept) {
     return std::all_of(shape.begin(), shape.end(), [](Dim d) { return !d.is_expr(); });
   };
   for (Group& g : out.groups) {
-    bool good = g.problem.prologue.dims.empty() && known(g.problem.extent);
+    bool good = known(dims_of(g.problem));  // the places that maps read included
     for (size_t i = 0; i < g.values.size() && good; ++i) {
       const Operand& o = g.problem.operands[i];
       if (o.access == Access::read)
@@ -323,6 +328,11 @@ Result<Grouping> finish(FuseState& s) {
   for (const uint32_t g : order) {
     out.groups.push_back(std::move(s.groups[g]));
     out.groups.back().after.clear();
+  }
+  for (const uint32_t id : s.order) {
+    const Node& node = s.graph.node(id);
+    if (const auto symbol = late_symbol(s.dims, node))
+      out.late.push_back({*symbol, s.base_of(node.in[0]), label_of(s.graph, id)});
   }
   mark_prepared(out, s.kept);
   return out;

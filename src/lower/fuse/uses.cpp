@@ -27,6 +27,11 @@ Uses::Uses(const FuseState& s) : reach_(s.groups.size(), std::vector<uint64_t>((
         if (w != g) before[g].push_back(w);
       }
     }
+    for (const Value v : s.waits_for(s.groups[g])) {
+      for (const uint32_t w : writers(v)) {
+        if (w != g) before[g].push_back(w), late_.emplace(g, w);
+      }
+    }
   }
   std::vector<uint8_t> mark(count);
   std::vector<uint32_t> stack;
@@ -59,6 +64,7 @@ Uses::Uses(const FuseState& s) : reach_(s.groups.size(), std::vector<uint64_t>((
 }
 
 bool Uses::between(uint32_t from, uint32_t to) const {
+  if (late_.contains({to, from})) return true;
   for (uint32_t g = 0; g < reach_.size(); ++g) {
     if (g != from && g != to && depends(to, g) && depends(g, from)) return true;
   }
@@ -75,6 +81,11 @@ void Uses::order(uint32_t before, uint32_t after) {
 }
 
 void Uses::join(uint32_t a, uint32_t b) {
+  for (const auto& [to, from] : std::vector(late_.begin(), late_.end())) {
+    for (const uint32_t t : {to, to == a ? b : to == b ? a : to}) {
+      for (const uint32_t f : {from, from == a ? b : from == b ? a : from}) late_.emplace(t, f);
+    }
+  }
   std::vector<uint64_t> both = reach_[a];
   for (size_t word = 0; word < both.size(); ++word) both[word] |= reach_[b][word];
   const auto clear = [&](uint32_t g) { both[g / 64] &= ~(uint64_t{1} << (g % 64)); };

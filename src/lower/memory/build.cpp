@@ -58,6 +58,7 @@ class Build {
   Status range(size_t r);
   Status prepare();
   Status copies(const Bounds& bounds, bool early, std::vector<Step>& steps);
+  Status binds(size_t made, std::vector<Step>& steps);
   BufferId target(const CopyOut& copy) const;
   void collect_block();
 
@@ -185,14 +186,39 @@ Status Build::group_steps(size_t g, size_t r, std::vector<Step>& steps) {
 Status Build::range(size_t r) {
   std::vector<Step> steps;
   TERN_OK(copies(ranges_[r], true, steps));
+  TERN_OK(binds(0, steps));
   for (size_t g = 0; g < chosen_.groups.size(); ++g) {
     if (!chosen_.groups[g].prepared) TERN_OK(group_steps(g, r, steps));
+    TERN_OK(binds(g + 1, steps));
   }
   TERN_OK(copies(ranges_[r], false, steps));
   const auto list = static_cast<uint32_t>(program_.lists.size());
   program_.lists.push_back(std::move(steps));
   program_.ranges.push_back({ranges_[r], list});
   assign_phases(program_, list);
+  return ok();
+}
+
+// The late sizes that are known once the first `made` groups have run, and not before.
+Status Build::binds(size_t made, std::vector<Step>& steps) {
+  for (const LateBind& late : grouping_.late) {
+    const Value home = grouping_.home(late.from);
+    size_t last = 0;
+    for (size_t g = 0; g < chosen_.groups.size(); ++g) {
+      const Group& group = chosen_.groups[g];
+      for (size_t i = 0; i < group.values.size() && !group.prepared; ++i) {
+        const Access access = group.problem.operands[i].access;
+        if (access != Access::read && grouping_.home(group.values[i]) == home) last = g + 1;
+      }
+    }
+    if (last != made) continue;
+    TERN_TRY(const BufferId from, buffer(late.from, {&kDense, {}}, graph_.type(late.from)));
+    Step step;
+    step.what = Bind{late.symbol};
+    step.uses = {{{from, 0, program_.buffers[from].bytes}, Access::read}};
+    step.label = late.label;
+    steps.push_back(std::move(step));
+  }
   return ok();
 }
 

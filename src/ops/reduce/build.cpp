@@ -1,5 +1,6 @@
 #include "ops/common/decompose.h"
 #include "tern/ops/reduce.h"
+#include "tern/ops/shape.h"
 
 namespace tern {
 namespace {
@@ -46,6 +47,13 @@ Value reduce_all(Builder& b, Value x, AxisList axes, bool keepdims) {
 Value mean(Builder& b, Value x, AxisList axes, bool keepdims) {
   if (b.failed()) return {};
   return b.op("mean", {x}, {axes_of(b, x, std::move(axes)), keepdims});
+}
+Value cumsum(Builder& b, Value x, int axis) {
+  if (b.failed()) return {};
+  const auto rank = static_cast<int>(b.type(x).shape.size());
+  const auto at = static_cast<int>(from_front(b, "cumsum", axis, static_cast<size_t>(rank)));
+  if (b.failed() || at == rank - 1) return b.op("cumsum", {x});
+  return swap_axes(b, b.op("cumsum", {swap_axes(b, x, at, rank - 1)}), at, rank - 1);
 }
 Value argmax(Builder& b, Value x, int axis, bool keepdims, DType dtype) {
   return arg_reduce(b, true, x, axis, keepdims, dtype);

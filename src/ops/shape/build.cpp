@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "graph/contents.h"
+#include "graph/sizes/contents.h"
 #include "graph/text/text.h"
 #include "ops/common/decompose.h"
 #include "ops/common/rules.h"
@@ -195,9 +195,22 @@ Shape sizes(Builder& b, Value v, std::string_view reader) {
                     std::string(reader) + ": the sizes in " + type_text(b.dims(), b.type(v)) +
                         " are not known while the graph is built: " + known.why() +
                         "; make them of shapes and constants, or make each a symbol that an input's shape or the "
-                        "caller binds",
+                        "caller binds, or a late_size",
                     node_text(b.graph(), v.node)));
   return {};
+}
+
+Dim late_size(Builder& b, Value v, std::string name, int64_t min, int64_t max) {
+  if (b.failed()) return 0;
+  const std::string base = name;
+  for (int n = 2; b.dims().find_symbol(name); ++n) name = base + "_" + std::to_string(n);
+  auto size = b.dims().symbol({std::move(name), min, max, 1, true});
+  if (!size) {
+    b.fail(size.take_error());
+    return 0;
+  }
+  b.op("late", {v}, {*size});
+  return *size;
 }
 
 Value slice(Builder& b, Value x, const std::vector<int64_t>& axes, Value start, Value limit,

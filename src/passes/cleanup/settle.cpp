@@ -1,15 +1,28 @@
 #include <algorithm>
 
-#include "graph/contents.h"
 #include "graph/reference.h"
+#include "graph/sizes/contents.h"
 #include "passes/passes.h"
 #include "passes/rewrite/rewrite.h"
 
 namespace tern {
 namespace {
 
-// A node that fuses into its readers and needs no memory.
-bool is_light(const Node& n) { return n.op->scalar >= 0 || n.op->view != nullptr || n.op->name == "iota"; }
+// Of a number and a list of constants; from there on a list of sums is no better.
+constexpr size_t kFew = 8;
+
+// A node that fuses into its readers and needs no memory, of more than sizes and constants: an index and a number are
+// cheaper than a list of sums.
+bool is_light(const Graph& g, const Node& n, size_t count) {
+  if (n.op->scalar < 0 && n.op->view == nullptr && n.op->name != "iota") return false;
+  bool lists = false, other = false;
+  for (const Value v : n.in) {
+    const OpDef* op = g.at(v).op;
+    lists = lists || op->name == "dims";
+    other = other || (op != &kConstantOp && op->name != "dim" && op->name != "dims");
+  }
+  return other || (count > kFew && !lists);
+}
 
 Result<Value> written(Graph& g, const TensorType& type, const Contents& contents, const Loc& loc) {
   if (const auto numbers = constants_of(contents)) {
@@ -35,8 +48,7 @@ Status settle_one(Graph& g) {
     const bool folds = std::all_of(n.in.begin(), n.in.end(), [&](Value v) { return g.at(v).op == &kConstantOp; });
     if (folds) continue;  // and sizes themselves, which read nothing
     const auto& known = contents.of({id, 0});
-    // An index and a number are cheaper than a list of sums.
-    if (!known || (known->size() > 1 && is_light(n) && !constants_of(*known))) continue;
+    if (!known || (known->size() > 1 && is_light(g, n, known->size()) && !constants_of(*known))) continue;
     const TensorType type = n.out[0];
     if (type.dtype == DType::boolean && !constants_of(*known)) continue;
     TERN_TRY(const Value made, written(g, type, *known, Loc(n.loc)));

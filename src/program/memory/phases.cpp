@@ -34,9 +34,11 @@ void assign_phases(Program& program, uint32_t list) {
     uint32_t phase, problem, step;
   };
   std::map<BufferId, std::vector<Past>> history;
+  uint32_t first = 0, next = 0;  // the earliest phase of what follows; one more than the latest so far
   for (uint32_t i = 0; i < steps.size(); ++i) {
     Step& step = steps[i];
-    uint32_t phase = 0;
+    const bool bind = std::holds_alternative<Bind>(step.what);
+    uint32_t phase = bind ? next : first;
     for (const Use& use : step.uses) {
       for (const Past& past : history[use.ref.id]) {
         // Windows of one problem write apart from each other; a partial result they share is read by a later problem.
@@ -47,9 +49,28 @@ void assign_phases(Program& program, uint32_t list) {
       }
     }
     step.phase = phase;
+    next = std::max(next, phase + 1);
+    if (bind) first = next;
     for (const Use& use : step.uses) history[use.ref.id].push_back({use, phase, step.problem, i});
   }
   std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.phase < b.phase; });
+}
+
+void split_at_binds(Program& program) {
+  for (RangeDef& range : program.ranges) {
+    range.parts.clear();
+    const std::vector<Step> steps = program.lists[range.list];
+    const auto bind = [](const Step& step) { return std::holds_alternative<Bind>(step.what); };
+    if (std::none_of(steps.begin(), steps.end(), bind)) continue;
+    std::vector<Step> part;
+    const auto close = [&] {
+      range.parts.push_back(static_cast<uint32_t>(program.lists.size()));
+      program.lists.push_back(std::move(part));
+      part.clear();
+    };
+    for (const Step& step : steps) bind(step) ? close() : part.push_back(step);
+    close();
+  }
 }
 
 }  // namespace tern

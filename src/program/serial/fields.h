@@ -86,6 +86,8 @@ void desc(A& a, Of<A, AttentionDesc> d) {
   a.real(d.scale), a.real(d.soft_cap), a.flag(d.causal), a.integer(d.window), a.flag(d.paged);
 }
 template <class A>
+void desc(A&, Of<A, ScanDesc>) {}
+template <class A>
 void desc(A&, Of<A, GatherDesc>) {}
 template <class A>
 void desc(A&, Of<A, StoreDesc>) {}
@@ -194,7 +196,10 @@ void put(A& a, Of<A, Program> p) {
   a.list(p.problems, [&](auto& x) { put(a, x); });
   a.list(p.choices, [&](auto& c) { put(a, c); });
   a.list(p.lists, [&](auto& l) { a.list(l, [&](auto& s) { put(a, s); }); });
-  a.list(p.ranges, [&](auto& r) { put(a, r.when), a.integer(r.list); });
+  a.list(p.ranges, [&](auto& r) {
+    put(a, r.when), a.integer(r.list);
+    a.list(r.parts, [&](auto& x) { a.integer(x); });
+  });
   a.integer(p.prepare_list);
   a.list(p.io.io, [&](auto& io) {
     a.text(io.name), a.choice(io.kind, 4), put(a, io.type);

@@ -5,7 +5,7 @@ namespace tern {
 namespace {
 
 constexpr uint64_t kMagic = 0x474f52504e524554;  // "TERNPROG"
-constexpr uint64_t kVersion = 2;
+constexpr uint64_t kVersion = 3;
 
 Status within(uint64_t id, size_t count, const char* what) {
   if (id == kNone || id < count) return ok();
@@ -77,6 +77,7 @@ Status check_ids(const Program& p) {
   }
   for (const RangeDef& r : p.ranges) {
     TERN_OK(needed(r.list, p.lists.size(), "list"));
+    for (const uint32_t part : r.parts) TERN_OK(needed(part, p.lists.size(), "list"));
     for (const Bound& b : r.when) TERN_OK(needed(b.symbol, p.dims->symbols().size(), "symbol"));
   }
   TERN_OK(within(p.prepare_list, p.lists.size(), "list"));

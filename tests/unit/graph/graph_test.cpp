@@ -101,25 +101,37 @@ TEST_F(GraphTest, UnprovedEqualityBecomesAGuard) {
   EXPECT_EQ(b.graph().verify().error().message(), "add: the guard T == S is lost (node 2 (add) at sum)");
 }
 
-TEST_F(GraphTest, ConstantsReachTypeRules) {
-  const Value shape = b.constant(make_const<int64_t>(DType::i64, {3}, {2, 0, 7}));
-  const Value f = b.op("filled", {shape});
-  EXPECT_EQ(b.type(f).shape, (Shape{2, 0, 7}));
-  const Value negative = b.constant(make_const<int64_t>(DType::i64, {1}, {-2}));
-  b.op("filled", {negative});
-  EXPECT_EQ(error(), "filled: the result would be f32[-2]: axis 0 is negative (node 4 (filled))");
+// Who names a late size waits for the node that gives it, though no value leads there.
+TEST_F(GraphTest, LateSizesOrderNodes) {
+  const Dim n = *b.dims().symbol({"n", 0, 8, 1, true}), m = *b.dims().symbol({"m", 0, 8, 1, true});
+  const Value first = b.op("sized", {}, {n}), second = b.op("sized", {first}, {m});
+  b.output("y", second);
+  EXPECT_EQ(b.graph().verify().error().message(),
+            "no node gives the late size n (node " + std::to_string(first.node) + " (sized))");
+  const Value gives_m = b.op("late", {x}, {m}), gives_n = b.op("late", {gives_m}, {n});
+  Graph& g = b.graph();
+  ASSERT_TRUE(g.verify().ok()) << g.verify().error().message();
+  EXPECT_EQ(g.order(), (std::vector<uint32_t>{x.node, gives_m.node, gives_n.node, first.node, second.node}));
+  const std::string text = print(g);
+  auto again = parse_graph(text);
+  ASSERT_TRUE(again.ok()) << again.error().message();
+  EXPECT_EQ(print(*again), text);
+  g.compact();
+  EXPECT_EQ(print(g), text);
+
+  const Value again_n = b.op("late", {b.op("neg", {x})}, {n});
+  b.output("z", again_n);
+  EXPECT_NE(g.verify().error().message().find("the late size n is given twice"), std::string::npos);
 }
 
-TEST_F(GraphTest, LateSymbolsAreFoundAgain) {
-  const Value n = b.op("nonzero", {x}, {}, {"mask"}),
-              m = b.op("nonzero", {b.input("z", DType::f32, {5})}, {}, {"mask"});
-  ASSERT_FALSE(b.failed()) << error();
-  EXPECT_EQ(b.dims().text(b.dim(n, 0)), "count_of_mask");
-  EXPECT_EQ(b.dims().text(b.dim(m, 0)), "count_of_mask_2");
-  EXPECT_TRUE(b.dims().symbols().back().late);
-  b.output("n", n);
-  b.output("m", m);
-  EXPECT_TRUE(b.finish().ok());
+TEST_F(GraphTest, LateSizesCannotWaitForThemselves) {
+  const Dim n = *b.dims().symbol({"n", 0, 8, 1, true});
+  b.output("y", b.op("late", {b.op("sized", {}, {n})}, {n}));
+  EXPECT_NE(b.graph().verify().error().message().find("depends on its own result"), std::string::npos);
+  Builder other;
+  const Dim late = *other.dims().symbol({"n", 0, 8, 1, true});
+  other.input("x", DType::f32, {late});
+  EXPECT_EQ(other.graph().verify().error().message(), "'x' exists before the late size n is known");
 }
 
 TEST_F(GraphTest, OrderUsersReplaceCompact) {

@@ -45,26 +45,11 @@ Types infer_reshape(InferCtx& ctx) {
   return std::vector<TensorType>{{ctx.in[0].dtype, ctx.attr<Shape>(0), nullptr}};
 }
 
-Types infer_filled(InferCtx& ctx) {  // the shape is the contents of a constant
-  const Const* c = ctx.constant ? ctx.constant(ctx.constant_ctx, 0) : nullptr;
-  if (!c || c->dtype != DType::i64 || c->shape.size() != 1) return ctx.error("wants a constant list of i64");
-  TensorType t;
-  for (int64_t i = 0; i < c->shape[0]; ++i) {
-    int64_t v;
-    std::memcpy(&v, c->data->data() + 8 * i, 8);
-    t.shape.push_back(v);
-  }
-  return std::vector<TensorType>{t};
-}
+constexpr AttrSpec kLateAttrs[] = {{.name = "size", .kind = AttrKind::dim}};
+Types infer_late(InferCtx& ctx) { return std::vector<TensorType>{ctx.in[0]}; }
 
-Types infer_nonzero(InferCtx& ctx) {
-  Dim n = 1;
-  for (Dim d : ctx.in[0].shape) n = ctx.dims.mul(n, d);
-  return std::vector<TensorType>{
-      {DType::i64,
-       {ctx.late({.name = "count of " + ctx.loc.text, .min = 0, .max = ctx.dims.range(n).second}), 1},
-       nullptr}};
-}
+constexpr AttrSpec kSizedAttrs[] = {{.name = "n", .kind = AttrKind::dim}};
+Types infer_sized(InferCtx& ctx) { return std::vector<TensorType>{{DType::f32, {ctx.attr<Dim>(0)}, nullptr}}; }
 
 Types infer_if(InferCtx& ctx) {
   if (ctx.regions.size() != 2) return ctx.error("wants two regions");
@@ -97,11 +82,16 @@ const OpDef kAdd{.name = "add", .min_in = 2, .max_in = 2, .infer = infer_same},
     kDot{.name = "dot_general", .min_in = 2, .max_in = 2, .attrs = kDotAttrs, .infer = infer_dot},
     kSplit{.name = "split", .min_in = 1, .max_in = 1, .attrs = kSplitAttrs, .infer = infer_split},
     kReshape{.name = "reshape", .min_in = 1, .max_in = 1, .attrs = kReshapeAttrs, .infer = infer_reshape},
-    kFilled{.name = "filled", .min_in = 1, .max_in = 1, .infer = infer_filled},
-    kNonzero{.name = "nonzero", .min_in = 1, .max_in = 1, .infer = infer_nonzero},
+    kLate{.name = "late",
+          .min_in = 1,
+          .max_in = 1,
+          .attrs = kLateAttrs,
+          .fx = {.rng = false, .alias_in = -1, .gives = 0},
+          .infer = infer_late},
+    kSized{.name = "sized", .min_in = 0, .max_in = 1, .attrs = kSizedAttrs, .infer = infer_sized},
     kIf{.name = "if", .min_in = 1, .max_in = -1, .infer = infer_if},
     kEvery{.name = "every", .min_in = 1, .max_in = 1, .attrs = kEveryAttrs, .infer = infer_same};
-const OpDef* const kOps[] = {&kAdd, &kNeg, &kSum, &kDot, &kSplit, &kReshape, &kFilled, &kNonzero, &kIf, &kEvery};
+const OpDef* const kOps[] = {&kAdd, &kNeg, &kSum, &kDot, &kSplit, &kReshape, &kLate, &kSized, &kIf, &kEvery};
 
 }  // namespace
 

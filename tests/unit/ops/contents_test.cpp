@@ -1,5 +1,5 @@
 // Symbolic contents: shape arithmetic as dims, against the reference evaluation of the same nodes at many sizes.
-#include "graph/contents.h"
+#include "graph/sizes/contents.h"
 
 #include <random>
 
@@ -83,7 +83,8 @@ TEST_F(Sizes, WhatIsNotKnownSaysWhyAndWhere) {
   };
   EXPECT_EQ(why([](Builder& g) { return add(g, g.input("n", DType::i64, {2}), 1); }),
             "reshape: the sizes in i64[2] are not known while the graph is built: input 'n' is known only at run time; "
-            "make them of shapes and constants, or make each a symbol that an input's shape or the caller binds "
+            "make them of shapes and constants, or make each a symbol that an input's shape or the caller binds, or a "
+            "late_size "
             "(node 3 (add) at blk.1)");
   const auto has = [&](const std::function<Value(Builder&)>& make, std::string_view part) {
     const std::string text = why(make);

@@ -76,6 +76,20 @@ Result<Anchor> arg_reduce(const Graph& graph, DimTable& dims, uint32_t id) {
   return a;
 }
 
+Result<Anchor> cumsum(const Graph& graph, DimTable& dims, uint32_t id) {
+  const Node& node = graph.node(id);
+  const TensorType& x = graph.type(node.in[0]);
+  Anchor a;
+  const Dim rows = product(dims, x.shape, 0, x.shape.size() - 1);
+  a.problem.family = Family::scan;
+  a.problem.extent = {rows, x.shape.back()};
+  a.problem.desc = ScanDesc{};
+  a.problem.parts.resize(1);
+  a.inputs.push_back({node.in[0], shaped(x, {rows, x.shape.back()}), Role::x});
+  a.outs.push_back(shaped(node.out[0], {rows, x.shape.back()}));
+  return a;
+}
+
 Result<Anchor> norm_of(const Graph& graph, DimTable& dims, uint32_t id, NormKind kind, double eps) {
   const Node& node = graph.node(id);
   const TensorType& x = graph.type(node.in[0]);
@@ -200,7 +214,7 @@ struct Row {
 constexpr Row kRows[] = {
     {"dot_general", dot_general}, {"arg_reduce", arg_reduce},   {"rms_norm", rms_norm}, {"layer_norm", layer_norm},
     {"softmax", softmax},         {"log_softmax", log_softmax}, {"gather", gather},     {"store_rows", store_rows},
-    {"attention", attention},     {"sample", sample},
+    {"attention", attention},     {"sample", sample},           {"cumsum", cumsum},
 };
 
 }  // namespace

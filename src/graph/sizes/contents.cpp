@@ -1,4 +1,4 @@
-#include "graph/contents.h"
+#include "graph/sizes/contents.h"
 
 #include <algorithm>
 
