@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,7 +38,8 @@ struct Options {
   // Called after each pass that changed the graph (printed form on demand by print()).
   std::function<void(std::string_view pass, const Graph& graph)> on_pass;
   std::string cache_dir;         // compiled kernels; empty: tern/kernels in the user's cache folder; "none": no cache
-  std::string plugin_path;       // code generator; empty: beside the library or the program
+  std::string plugin_path;       // code generator; empty: beside the library or the program; "none": none
+  std::string pack_dir;          // kernels compiled with tern; empty: beside the library or the program; "none": none
   unsigned compile_threads = 0;  // 0: the cores this process may use
 };
 
@@ -52,9 +54,15 @@ struct IoInfo {
   std::string shape_text;  // "[T, 576]"
 };
 
+// Where a kernel comes from, in the order that is looked in. Interpreted kernels give the same numbers, slower: what
+// the packs lack while there is no code generator.
+enum class KernelSource : uint8_t { pack, cache, compiled, interpreted };
+std::string_view kernel_source_name(KernelSource source);
+
 // What one step of the compiled program is; for `tern explain`.
 struct StepInfo {
   std::string label, kernel, problem, variant;
+  std::optional<KernelSource> source;  // of its kernel; nothing for copies and fills
   uint32_t phase;
   double bytes, flop, seconds;                                // estimates at the range's upper bound
   std::vector<std::pair<std::string, std::string>> refusals;  // candidate, why
@@ -67,8 +75,11 @@ struct RangeInfo {
 };
 struct CompileTimings {
   double passes_s = 0, lower_s = 0, kernels_s = 0, total_s = 0;
-  uint32_t kernels = 0, kernels_compiled = 0;            // the rest came from the cache
+  uint32_t kernels = 0;  // that the program has; each has one of these sources
+  uint32_t kernels_packed = 0, kernels_cached = 0, kernels_compiled = 0, kernels_interpreted = 0;
   std::vector<std::pair<std::string, double>> compiled;  // kernel name, seconds; for those compiled now
+  // What a user should know, a sentence each: that kernels are interpreted, why, and the cure; that a pack was refused.
+  std::vector<std::string> notes;
 };
 struct Explanation {
   std::vector<RangeInfo> ranges;
@@ -89,6 +100,7 @@ class Executable {
   Params params() const;
   Result<Session> open(const Params& params) const;
   Explanation explain() const;
+  const CompileTimings& timings() const;
   MemoryNeed memory() const;
   std::string program_text() const;
   const Device& device() const;

@@ -5,6 +5,7 @@
 
 namespace tern {
 
-std::string_view version();  // "0.1.0"
+std::string_view version();   // "0.1.0"
+std::string_view compiler();  // "GNU 12.2.0": what built this
 
 }  // namespace tern

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include "base/platform/module.h"
 #include "emit/llvm_plugin.h"
 
 namespace tern {
@@ -9,15 +10,6 @@ namespace tern {
 namespace {
 
 constexpr const char* kFile = "libtern-llvm.so";
-
-// The folder of the file that holds this code.
-std::string own_folder() {
-  Dl_info info{};
-  if (!dladdr(reinterpret_cast<const void*>(&own_folder), &info) || !info.dli_fname) return {};
-  const std::string path = info.dli_fname;
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? std::string(".") : path.substr(0, slash);
-}
 
 const tern_llvm_plugin* table(const void* p) { return static_cast<const tern_llvm_plugin*>(p); }
 
@@ -42,15 +34,16 @@ Result<LlvmCompiler> LlvmCompiler::open(std::string_view path) {
   if (!path.empty()) {
     places = {std::string(path)};
   } else {
-    const std::string folder = own_folder();
+    const std::string folder = module_folder();
     if (!folder.empty()) places = {folder + "/" + kFile, folder + "/../lib/" + kFile};
     places.push_back(kFile);
   }
   void* library = nullptr;
-  std::string looked;
+  std::string looked, opened;
   for (const std::string& place : places) {
     // RTLD_LOCAL keeps LLVM's symbols from meeting those of another LLVM in the process (drivers bring their own).
     library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    opened = place;
     if (library) break;
     const char* why = dlerror();
     looked += (looked.empty() ? "" : "; ") + std::string(why ? why : place);
@@ -65,6 +58,7 @@ Result<LlvmCompiler> LlvmCompiler::open(std::string_view path) {
   }
   LlvmCompiler out;
   out.table_ = t;
+  out.path_ = opened;
   out.host_ = {t->host_cpu, t->host_features, 0};
   out.identity_ = "llvm " + std::string(t->llvm_version) + ", plug-in " + std::to_string(t->version) + "." +
                   std::to_string(t->revision);

@@ -35,6 +35,7 @@ class LlvmCompiler {
   // The same kernel as LLVM IR or assembly text, for people.
   Result<std::string> text(std::span<const std::byte> kir, const CpuTarget& target, bool assembly) const;
 
+  const std::string& path() const { return path_; }  // of the library, as it was opened
   const CpuTarget& host() const { return host_; }
   // Changes whenever equal requests may give other bytes: belongs into cache keys.
   const std::string& identity() const { return identity_; }
@@ -43,7 +44,7 @@ class LlvmCompiler {
   LlvmCompiler() = default;
   const void* table_ = nullptr;
   CpuTarget host_;
-  std::string identity_;
+  std::string identity_, path_;
 };
 
 }  // namespace tern

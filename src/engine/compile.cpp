@@ -1,4 +1,4 @@
-#include "tern/compile.h"
+#include "engine/compile.h"
 
 #include <algorithm>
 #include <chrono>
@@ -7,7 +7,7 @@
 
 #include "base/cpu.h"
 #include "base/platform/within_memory.h"
-#include "engine/emit_kernels.h"
+#include "engine/code/emit_kernels.h"
 #include "engine/executable.h"
 #include "graph/op.h"
 #include "kernels/kernels.h"
@@ -127,8 +127,9 @@ Status load_constants(runtime::LoadedProgram& loaded) {
   return ok();
 }
 
-// Everything before kernels are made: ties, passes, lowering.
-Result<Program> lower_graph(Graph input, const Device& device, const Options& options, CompileTimings& timings) {
+}  // namespace
+
+Result<Program> engine::lowered(Graph input, const Device& device, const Options& options, CompileTimings& timings) {
   const auto start = Clock::now();
   TERN_TRY(Graph graph, tie(std::move(input), options.ties));
   TERN_OK(graph.verify());
@@ -151,12 +152,10 @@ Result<Program> lower_graph(Graph input, const Device& device, const Options& op
   return program;
 }
 
-}  // namespace
-
 Result<MemoryNeed> memory_need(Graph graph, const Device& device, const Options& options) try {
   CompileTimings timings;
   runtime::LoadedProgram loaded;
-  TERN_TRY(loaded.program, lower_graph(std::move(graph), device, options, timings));
+  TERN_TRY(loaded.program, engine::lowered(std::move(graph), device, options, timings));
   loaded.device = device.shared();
   return engine::memory_need(loaded);
 } catch (const std::bad_alloc&) {
@@ -167,7 +166,7 @@ Result<Executable> compile(Graph graph, const Device& device, const Options& opt
   const auto start = Clock::now();
   CompileTimings timings;
   auto loaded = std::make_shared<runtime::LoadedProgram>();
-  TERN_TRY(loaded->program, lower_graph(std::move(graph), device, options, timings));
+  TERN_TRY(loaded->program, engine::lowered(std::move(graph), device, options, timings));
   const Caps& caps = device.impl().caps();
   const auto kernels_start = Clock::now();
   engine::EmitOptions emit;
@@ -175,8 +174,9 @@ Result<Executable> compile(Graph graph, const Device& device, const Options& opt
                    : options.cache_dir.empty() ? runtime::user_cache_dir("kernels")
                                                : options.cache_dir;
   emit.plugin_path = options.plugin_path;
+  emit.pack_dir = options.pack_dir;
   emit.threads = options.compile_threads != 0 ? options.compile_threads : allowed_cores();
-  TERN_OK(engine::emit_kernels(loaded->program, caps, emit, timings));
+  TERN_TRY(auto sources, engine::emit_kernels(loaded->program, caps, emit, timings));
   loaded->device = device.shared();
   for (const KernelDef& def : loaded->program.kernels) {
     TERN_TRY(std::shared_ptr<hal::Kernel> kernel, device.impl().load(loaded->program, def));
@@ -186,7 +186,7 @@ Result<Executable> compile(Graph graph, const Device& device, const Options& opt
   timings.kernels_s = since(kernels_start);
   timings.total_s = since(start);
 
-  auto exe = std::make_shared<Executable::Impl>(Executable::Impl{loaded, device, {}, timings});
+  auto exe = std::make_shared<Executable::Impl>(Executable::Impl{loaded, device, {}, timings, std::move(sources)});
   for (const IoDef& def : loaded->program.io.io) {
     exe->io.push_back({static_cast<IoId>(exe->io.size()), static_cast<IoKind>(def.kind), def.name, def.type,
                        shape_text(*loaded->program.dims, def.type.shape)});

@@ -15,12 +15,15 @@ std::string when_text(const Program& program, const RangeDef& range) {
   return text.empty() ? "any size" : text;
 }
 
-StepInfo step_info(const Program& program, const Step& step) {
+StepInfo step_info(const Program& program, const std::vector<std::optional<KernelSource>>& sources, const Step& step) {
   StepInfo info;
   info.label = step.label;
   info.phase = step.phase;
   info.bytes = info.flop = info.seconds = 0;
-  if (const auto* launch = std::get_if<Launch>(&step.what)) info.kernel = program.kernels[launch->kernel].name;
+  if (const auto* launch = std::get_if<Launch>(&step.what)) {
+    info.kernel = program.kernels[launch->kernel].name;
+    info.source = sources[launch->kernel];
+  }
   if (std::holds_alternative<Copy>(step.what)) info.kernel = "copy";
   if (std::holds_alternative<Fill>(step.what)) info.kernel = "fill";
   if (std::holds_alternative<Bind>(step.what)) info.kernel = "bind";
@@ -38,6 +41,11 @@ StepInfo step_info(const Program& program, const Step& step) {
 }
 
 }  // namespace
+
+std::string_view kernel_source_name(KernelSource source) {
+  constexpr std::string_view names[] = {"pack", "cache", "compiled", "interpreted"};
+  return names[static_cast<size_t>(source)];
+}
 
 const std::vector<IoInfo>& Executable::io() const { return impl_->io; }
 
@@ -66,7 +74,7 @@ Explanation Executable::explain() const {
     RangeInfo info;
     info.when = when_text(program, range);
     for (const Step& step : program.lists[range.list]) {
-      info.steps.push_back(step_info(program, step));
+      info.steps.push_back(step_info(program, impl_->sources, step));
       info.phases = std::max(info.phases, step.phase + 1);
     }
     if (const auto plan = plan_memory(program, range.list, runtime::upper_bounds(program, range)))
@@ -94,6 +102,7 @@ MemoryNeed Executable::memory() const {
 }
 
 std::string Executable::program_text() const { return tern::program_text(impl_->loaded->program); }
+const CompileTimings& Executable::timings() const { return impl_->timings; }
 const Device& Executable::device() const { return impl_->device; }
 
 }  // namespace tern

@@ -11,6 +11,7 @@ struct Executable::Impl {
   Device device;
   std::vector<IoInfo> io;
   CompileTimings timings;
+  std::vector<std::optional<KernelSource>> sources;  // by kernel
 };
 
 namespace engine {

@@ -52,6 +52,8 @@ constexpr Backend kBackends[] = {{"cpu", describe_cpu, open_cpu}, {"mean", descr
 }  // namespace
 
 std::span<const Backend> backends() { return kBackends; }
+std::span<const std::string_view> pack_levels() { return cpu::pack_levels(); }
+std::string host_isa() { return cpu::detect_caps({}).isa; }
 
 }  // namespace tern::engine
 

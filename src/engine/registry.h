@@ -15,4 +15,8 @@ struct Backend {
 
 std::span<const Backend> backends();
 
+// The instruction sets that packs of kernels are made for, and this processor's.
+std::span<const std::string_view> pack_levels();
+std::string host_isa();
+
 }  // namespace tern::engine

@@ -68,6 +68,7 @@ Result<std::vector<Fetched>> run_device(Graph graph, const WeightSource& weights
                                         const std::map<std::string, TensorView>& inputs, const RefResults& reference,
                                         const VerifyOptions& options) {
   TERN_TRY(const Executable exe, compile(std::move(graph), device, options.compile));
+  if (options.compiled) options.compiled(exe);
   Params params = exe.params();
   TERN_OK(params.load(weights));
   TERN_TRY(Session session, exe.open(params));

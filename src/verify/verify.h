@@ -34,6 +34,8 @@ struct VerifyOptions {
   Options compile;
   // Told each parameter that the reference is done with: (done, all).
   std::function<void(size_t, size_t)> progress;
+  // Told of the executable before it runs.
+  std::function<void(const Executable&)> compiled;
 };
 
 // Runs both from states of zero. `reference` and `device_graph` have the same inputs, parameters and outputs; they may

@@ -19,9 +19,11 @@ struct ModelShape {
   std::string_view architecture;  // general.architecture of its files: the family whose graph it wants
   uint32_t layers, hidden, heads, kv_heads, head_size, ffn, vocabulary, context;
   double rope_base, norm_epsilon;
-  bool tied;          // the embedding table is the output matrix too
-  bool qk_norm;       // heads of q and k are normalised
-  bool rope_factors;  // frequencies are scaled one by one
+  bool tied;                // the embedding table is the output matrix too
+  bool qk_norm;             // heads of q and k are normalised
+  bool rope_factors;        // frequencies are scaled one by one
+  bool post_norms = false;  // behind attention and behind the gated unit
+  uint32_t window = 0;      // tokens that most layers see; 0: all
   uint64_t parameters() const;
 };
 std::span<const ModelShape> model_shapes();
@@ -32,6 +34,7 @@ struct SyntheticOptions {
   const Format* matrices = nullptr;   // of all matrices but the embedding table and the output matrix
   const Format* embedding = nullptr;  // of these two; null: as the others
   uint64_t seed = 0;                  // the same seed gives the same weights
+  const Format* values = nullptr;     // of attn_v and ffn_down, which mixed files keep finer; null: as the others
 };
 // Weights decode to about N(0, 0.02), norms to about 1, so that logits are finite. Tensors of one format share their
 // random blocks: the source takes as much memory as its largest tensor, from the first planes() on. The architecture

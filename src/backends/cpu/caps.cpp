@@ -21,14 +21,19 @@ std::string host_isa() {
   }
   return "x86-64-v2";
 }
+constexpr std::string_view kPackLevels[] = {"x86-64-v2", "x86-64-v3", "x86-64-v3+avxvnni", "x86-64-v4",
+                                            "x86-64-v4+avx512vnni"};
 
 #else
 
 std::string host_isa() { return "generic"; }
+constexpr std::string_view kPackLevels[] = {"generic"};
 
 #endif
 
 }  // namespace
+
+std::span<const std::string_view> pack_levels() { return kPackLevels; }
 
 Caps detect_caps(const CpuOptions& options) {
   Caps caps;
@@ -42,7 +47,7 @@ Caps detect_caps(const CpuOptions& options) {
   caps.workers = options.threads != 0 ? options.threads : allowed_cores();
   caps.workgroup_bytes = 64 * 1024;
   caps.subgroup = {static_cast<uint16_t>(1), static_cast<uint16_t>(64), true};
-  caps.dot4 = v3 || v4 ? Dot4::fast : Dot4::slow;
+  caps.dot4 = arm ? Dot4::slow : Dot4::fast;  // pmaddubsw comes with v2
   caps.dot4_code_bits = caps.isa.find("vnni") != std::string::npos ? 8 : 7;
   caps.byte_lookup = caps.isa.rfind("x86-64", 0) == 0;  // from v2 on
   caps.lockstep = true;

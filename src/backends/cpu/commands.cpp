@@ -139,8 +139,8 @@ Status CpuCommands::resolve(const hal::Binding& binding) {
 void CpuCommands::run_item(uint32_t index, int64_t first, int64_t end) {
   const Item& item = items_[index];
   if (item.kind == Item::Kind::launch) {
-    item.kernel->entry(pointers_.data() + item.first_use, values_.data() + item.first_scalar,
-                       static_cast<uint32_t>(first), static_cast<uint32_t>(end));
+    item.kernel->run(pointers_.data() + item.first_use, values_.data() + item.first_scalar,
+                     static_cast<uint32_t>(first), static_cast<uint32_t>(end));
     return;
   }
   const auto from = static_cast<uint64_t>(first * kCopyPiece);

@@ -9,6 +9,7 @@
 
 #include "backends/cpu/object_loader.h"
 #include "backends/cpu/team.h"
+#include "backends/cpu/tiles/tiles.h"
 #include "hal/device.h"
 
 namespace tern::cpu {
@@ -16,9 +17,18 @@ namespace tern::cpu {
 // The entry of every kir kernel: runs groups [first, end).
 using Entry = void (*)(void* const* buffers, const uint32_t* dims, uint32_t first, uint32_t end);
 
+// Machine code, or else the same kernel for the tile interpreter.
 struct CpuKernel final : hal::Kernel {
   std::unique_ptr<LoadedObject> object;
   Entry entry = nullptr;
+  std::unique_ptr<TileProgram> tiles;
+
+  void run(void* const* buffers, const uint32_t* dims, uint32_t first, uint32_t end) const {
+    if (entry != nullptr)
+      entry(buffers, dims, first, end);
+    else
+      tiles->run(buffers, dims, first, end);
+  }
 };
 
 // A number of the list that is known at record time or stands in the dims block.

@@ -226,11 +226,15 @@ class CpuDevice final : public hal::Device {
     return std::unique_ptr<hal::Buffer>(std::make_unique<HostBuffer>(std::move(*block)));
   }
   Result<std::shared_ptr<hal::Kernel>> load(const Program&, const KernelDef& def) override {
-    if (def.kind != KernelDef::Kind::binary) {
-      return make_error(Code::unsupported,
-                        "the cpu device loads object code; kernel '" + def.name + "' comes in another form");
-    }
     auto kernel = std::make_shared<CpuKernel>();
+    if (def.kind == KernelDef::Kind::kir) {
+      TERN_TRY(kernel->tiles, TileProgram::make(def.code));
+      return std::shared_ptr<hal::Kernel>(std::move(kernel));
+    }
+    if (def.kind != KernelDef::Kind::binary) {
+      return make_error(Code::unsupported, "the cpu device loads object code and interprets kir; kernel '" + def.name +
+                                               "' comes in another form");
+    }
     TERN_TRY(kernel->object, load_object(def.code));
     TERN_TRY(void* entry, kernel->object->symbol("kernel"));
     kernel->entry = reinterpret_cast<Entry>(entry);

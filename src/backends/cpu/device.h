@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "hal/device.h"
 
@@ -16,6 +18,8 @@ struct CpuOptions {
 // caps().isa is "LEVEL+feature+feature": LEVEL an LLVM CPU name, features LLVM feature names; code generation takes it
 // as is.
 Caps detect_caps(const CpuOptions& options);
+// Those of them that kernels are compiled for beforehand: where caps differ, or instructions that kernels live by.
+std::span<const std::string_view> pack_levels();
 Result<std::unique_ptr<hal::Device>> open_cpu(const CpuOptions& options);
 // The same machine behind other caps: the mean device's way in.
 Result<std::unique_ptr<hal::Device>> open_cpu_with_caps(const CpuOptions& options, Caps caps);

@@ -31,8 +31,9 @@ struct Shape4 {
 
 Shape4 shape_of(const AttentionDesc& d, const Caps& caps, int64_t most_tokens) {
   Shape4 s;
-  // Two registers a value where there are 32 of them: with one, few rows leave too few sums in flight.
-  const uint32_t vectors = caps.lanes >= 16 ? 2 : 1;
+  // Two registers a value where there are 32 of them: with one, few rows leave too few sums in flight. And where they
+  // are of four lanes: the weights of a block of keys, written out, would be too long a kernel.
+  const uint32_t vectors = caps.lanes >= 16 || caps.lanes <= 4 ? 2 : 1;
   s.lanes = std::min<uint32_t>(floor_power_of_two(std::min(vectors * caps.lanes, caps.max_lanes)), kKeys);
   const uint32_t group = d.heads / d.kv_heads;
   for (uint32_t h = 1; h <= std::min(group, kRows); ++h) {
@@ -170,7 +171,8 @@ class Attention {
   // Where the block's keys lie (rows of k and v); keys that lie nowhere take the first place and are not seen.
   void place(V s, V base, V keys) {
     const int page = static_cast<int>(d_.page);
-    const V per_sequence = l_.size(operand(Role::pages).type.shape[1]), slots = l_.size(operand(Role::k).type.shape[0]);
+    const V per_sequence = l_.argument(operand(Role::pages).type.shape[1]),
+            slots = l_.argument(operand(Role::k).type.shape[0]);
     kir::For(0, kKeys / s_.lanes, [&](V sub) {
       const V at = sub * L_ + kir::lane(), key = base + at;
       const V inside = key < keys && key / page < per_sequence;

@@ -29,7 +29,7 @@ V convert(const V& v, kir::Type to) {
   return kir::cast(to, v);
 }
 
-V map_index(Launcher& l, const IndexMap& map, std::span<const V> axes) {
+V map_index(Launcher& l, const IndexMap& map, std::span<const V> axes, size_t lane_axes) {
   V at = l.size(map.offset);
   for (size_t a = 0; a < map.stride.size() && a < axes.size(); ++a) {
     const auto c = map.stride[a].constant();
@@ -37,7 +37,7 @@ V map_index(Launcher& l, const IndexMap& map, std::span<const V> axes) {
     if (c && *c < 0)
       at = at - axes[a] * l.size(Dim(-*c));
     else
-      at = at + axes[a] * l.size(map.stride[a]);
+      at = at + axes[a] * (a < lane_axes ? l.argument(map.stride[a]) : l.size(map.stride[a]));
   }
   return at;
 }
@@ -108,7 +108,7 @@ std::vector<V> emit_expr(Launcher& l, const ScalarExpr& expr, const ExprInputs& 
       case Kind::load: {
         const ScalarExpr::Load& load = expr.loads[ins.a];
         out.push_back(in.load ? convert(in.load(load), to)
-                              : convert(l.operand(load.operand)[map_index(l, load.map, in.axes)], to));
+                              : convert(l.operand(load.operand)[map_index(l, load.map, in.axes, in.lane_axes)], to));
         break;
       }
       case Kind::accumulator: out.push_back(convert(in.accumulator(ins.a), to)); break;

@@ -11,6 +11,9 @@ namespace {
 
 // Statements: what a device lacks is written out many times over.
 constexpr uint32_t kBudget = 1500;
+// Constant sizes up to this one become part of the kernel: heads, rows of tiles, strides between neighbours, which
+// decide how memory is reached. Larger ones (widths of a model) are arguments, so that one kernel serves every model.
+constexpr int64_t kFolded = 256;
 
 kir::Access kir_access(Access a) {
   return a == Access::read ? kir::read : a == Access::write ? kir::write : kir::update;
@@ -23,13 +26,20 @@ Launcher::Launcher(BuildCtx& ctx, const Problem& problem, std::string name, uint
   b_.node_budget(kBudget);
 }
 
-kir::V Launcher::size(Dim d) {
-  if (const auto c = d.constant()) return kir::constant(kir::u32, static_cast<double>(static_cast<uint32_t>(*c)));
-  for (const auto& [known, v] : sizes_) {
-    if (known == d) return v;
+kir::V Launcher::size(Dim d, Place place) {
+  if (const auto c = d.constant(); c && *c <= kFolded)
+    return kir::constant(kir::u32, static_cast<double>(static_cast<uint32_t>(*c)));
+  return argument(d, place);
+}
+
+kir::V Launcher::argument(Dim d, Place place) {
+  for (const Argument& a : arguments_) {
+    // What holds a symbol is one size wherever it stands.
+    const bool here = a.line == place.line() && a.column == place.column() && a.file == place.file_name();
+    if (a.size == d && (here || !d.constant())) return a.value;
   }
   const kir::V v = scalar(d);
-  sizes_.emplace_back(d, v);
+  arguments_.push_back({d, place.file_name(), place.line(), place.column(), v});
   return v;
 }
 

@@ -1,7 +1,9 @@
 // What every kernel of this room is written with: a kernel under construction together with the launch that runs it.
 #pragma once
 
+#include <source_location>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kir/builder.h"
@@ -20,8 +22,12 @@ class Launcher {
   DimTable& dims() { return ctx_.asked.dims; }
   const Problem& problem() const { return problem_; }
 
-  // A size as a u32: folded where it is constant, else one dim of the kernel.
-  kir::V size(Dim d);
+  // A size as a u32: folded where it is constant and small, else one dim of the kernel.
+  using Place = std::source_location;
+  kir::V size(Dim d, Place place = Place::current());
+  // A size that is never part of the kernel, so that one kernel serves them all. Each place of the source has arguments
+  // of its own: sizes that are equal by chance in one model make no kernel of their own.
+  kir::V argument(Dim d, Place place = Place::current());
   // A constant of the launch that must not be folded: windows of one kernel differ in it.
   kir::V scalar(Dim d);
   // The whole operand, bound once; other views come from Buffer::as.
@@ -41,7 +47,13 @@ class Launcher {
   BuildCtx& ctx_;
   const Problem& problem_;
   kir::B b_;
-  std::vector<std::pair<Dim, kir::V>> sizes_;
+  struct Argument {
+    Dim size;
+    std::string_view file;
+    uint32_t line, column;
+    kir::V value;
+  };
+  std::vector<Argument> arguments_;
   std::vector<Dim> scalars_;
   std::vector<Use> uses_;
   std::vector<kir::Buffer> bound_;  // the same

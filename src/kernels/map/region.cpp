@@ -149,12 +149,12 @@ class Region {
     for (size_t a = 0; a < p_.first_inner; ++a) groups = dims.mul(groups, s_.extent[a]);
     V rest = kir::group(), block = kir::constant(kir::u32, 0);
     if (tiles != Dim(1)) {
-      block = p_.first_inner == 0 ? rest : rest % l_.size(tiles);
-      if (p_.first_inner > 0) rest = rest / l_.size(tiles);
+      block = p_.first_inner == 0 ? rest : rest % l_.argument(tiles);
+      if (p_.first_inner > 0) rest = rest / l_.argument(tiles);
     }
     for (size_t a = p_.first_inner; a-- > 0;) {
-      axes_[a] = a == 0 ? rest : rest % l_.size(s_.extent[a]);
-      if (a > 0) rest = rest / l_.size(s_.extent[a]);
+      axes_[a] = a == 0 ? rest : rest % l_.argument(s_.extent[a]);
+      if (a > 0) rest = rest / l_.argument(s_.extent[a]);
     }
     const bool exact = p_.inner >= 0 && p_.inner % tile == 0;
     auto chunk = [&](V c) {
@@ -183,6 +183,7 @@ class Region {
   std::vector<V> values() {
     ExprInputs in;
     in.axes = axes_;
+    in.lane_axes = p_.first_inner;
     in.index = [&](uint16_t old) {
       return s_.axis_of[old] < 0 ? kir::constant(kir::u32, 0) : axes_[static_cast<size_t>(s_.axis_of[old])];
     };
@@ -193,7 +194,7 @@ class Region {
     place(e);
     const std::vector<V> all = values();
     for (const Output& o : s_.outs) {
-      store_one(o, map_index(l_, o.map, axes_), all[o.result]);
+      store_one(o, map_index(l_, o.map, axes_, p_.first_inner), all[o.result]);
     }
   }
 
@@ -219,7 +220,7 @@ class Region {
       const int width = store_width(l_.problem().operands[o.operand].type.dtype, l_.caps());
       for (int k = 0; k < per_lane_; k += width) {
         place(first + k);
-        const V at = map_index(l_, o.map, axes_);
+        const V at = map_index(l_, o.map, axes_, p_.first_inner);
         if (width == 1) {
           store_one(o, at, all[static_cast<size_t>(k)][o.result]);
           continue;

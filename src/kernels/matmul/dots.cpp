@@ -43,19 +43,19 @@ class Dots {
 
   void emit() {
     DimTable& d = l_.dims();
-    m_ = l_.size(p_.extent[1]), n_ = l_.size(part_.n), k_ = l_.size(p_.extent[2]);
+    m_ = l_.argument(p_.extent[1]), n_ = l_.argument(part_.n), k_ = l_.argument(p_.extent[2]);
     const Dim row_blocks = d.ceildiv(p_.extent[1], tile_.rows), column_blocks = d.ceildiv(part_.n, tile_.columns);
     V g = kir::group();
-    const V row_block = row_blocks == Dim(1) ? kir::constant(kir::u32, 0) : g % l_.size(row_blocks);
-    if (row_blocks != Dim(1)) g = g / l_.size(row_blocks);
-    const V column_block = p_.extent[0] == Dim(1) ? g : g % l_.size(column_blocks);
-    batch_ = p_.extent[0] == Dim(1) ? kir::constant(kir::u32, 0) : g / l_.size(column_blocks);
+    const V row_block = row_blocks == Dim(1) ? kir::constant(kir::u32, 0) : g % l_.argument(row_blocks);
+    if (row_blocks != Dim(1)) g = g / l_.argument(row_blocks);
+    const V column_block = p_.extent[0] == Dim(1) ? g : g % l_.argument(column_blocks);
+    batch_ = p_.extent[0] == Dim(1) ? kir::constant(kir::u32, 0) : g / l_.argument(column_blocks);
     for (int i = 0; i < tile_.rows; ++i) rows_.push_back(row_block * tile_.rows + i);
     for (int j = 0; j < tile_.columns; ++j) columns_.push_back(column_block * tile_.columns + j);
     for (int i = 0; i < tile_.rows * tile_.columns; ++i) acc_.push_back(kir::var(type_, kir::constant(type_, 0)));
     const int lanes = static_cast<int>(l_.b().lanes());
     const bool whole = d.divisible(p_.extent[2], lanes).value_or(false);
-    kir::For(0, l_.size(d.ceildiv(p_.extent[2], lanes)), [&](V i) {
+    kir::For(0, l_.argument(d.ceildiv(p_.extent[2], lanes)), [&](V i) {
       const V k = i * lanes + kir::lane();
       if (whole)
         step(k);

@@ -28,7 +28,7 @@ struct Shape2 {
 Shape2 shape_for(const Caps& caps, int64_t most_rows, size_t weights) {
   const bool wide = caps.lanes >= 16;
   if (most_rows <= 1) return {1, wide && weights == 1 ? 2 : 1};
-  const int tokens = most_rows <= 2 ? 2 : wide ? most_rows <= 4 ? 4 : 8 : 3;
+  const int tokens = most_rows <= 2 || caps.lanes <= 4 ? 2 : wide ? most_rows <= 4 ? 4 : 8 : 3;
   return {weights > 1 ? std::max(1, tokens / 2) : tokens, 1};
 }
 
@@ -74,18 +74,18 @@ class PartKernel {
 
   void emit(V g, V first_tile, Dim tiles) {
     DimTable& dims = l_.dims();
-    n_ = l_.size(part_.n), k_ = l_.size(p_.extent[2]);
-    const V m = l_.size(p_.extent[1]);
+    n_ = l_.argument(part_.n), k_ = l_.argument(p_.extent[2]);
+    const V m = l_.argument(p_.extent[1]);
     V block = kir::constant(kir::u32, 0);
     batch_ = block;
     if (row_blocks() != Dim(1)) {
-      block = g % l_.size(row_blocks());
-      g = g / l_.size(row_blocks());
+      block = g % l_.argument(row_blocks());
+      g = g / l_.argument(row_blocks());
     }
     if (p_.extent[0] != Dim(1)) {
       const Dim strips = dims.mul(tiles, per_tile());
-      batch_ = g / l_.size(strips);
-      g = g % l_.size(strips);
+      batch_ = g / l_.argument(strips);
+      g = g % l_.argument(strips);
     }
     tile_ = per_tile() == 1 ? g : g / per_tile();
     lane0_ = per_tile() == 1 ? kir::constant(kir::u32, 0) : g % per_tile() * (kLanes * s_.vectors);
@@ -116,9 +116,10 @@ class PartKernel {
       const V axes[3] = {batch_, row, k};
       ExprInputs in;
       in.axes = axes;
+      in.lane_axes = 2;
       return convert(emit_expr(l_, p_.prologue, in).back(), type_);
     }
-    const V base = p_.extent[0] == Dim(1) ? row * k_ : (batch_ * l_.size(p_.extent[1]) + row) * k_;
+    const V base = p_.extent[0] == Dim(1) ? row * k_ : (batch_ * l_.argument(p_.extent[1]) + row) * k_;
     return convert(l_.operand(static_cast<uint16_t>(find_role(p_, Role::x)))[base + k], type_);
   }
 
@@ -174,14 +175,14 @@ class PartKernel {
 
   void each_k(const std::function<void(V)>& f) {
     const int unroll = l_.dims().divisible(p_.extent[2], 4).value_or(false) ? 4 : 1;
-    kir::For(0, unroll == 1 ? k_ : l_.size(l_.dims().floordiv(p_.extent[2], unroll)), [&](V i) {
+    kir::For(0, unroll == 1 ? k_ : l_.argument(l_.dims().floordiv(p_.extent[2], unroll)), [&](V i) {
       for (int j = 0; j < unroll; ++j) f(i * unroll + j);
     });
   }
 
   void sum_packed(size_t w) {
     const Packed& f = weights_[w].packed;
-    const V spans = l_.size(l_.dims().floordiv(p_.extent[2], f.span_columns()));
+    const V spans = l_.argument(l_.dims().floordiv(p_.extent[2], f.span_columns()));
     kir::For(0, spans, [&](V span) {
       std::vector<PackedRow> rows;
       for (int u = 0; u < s_.vectors; ++u)

@@ -59,17 +59,18 @@ void write_outputs(Launcher& l, const Part& part, const OutputRow& at, std::span
     if (!part.epilogue.empty()) {
       ExprInputs in;
       in.axes = axes;
+      in.lane_axes = 2;
       in.accumulator = [&](uint16_t i) { return accumulators[i]; };
       values = emit_expr(l, part.epilogue, in);
     }
     for (const Output& o : part.outs) {
       const V v = values[part.epilogue.empty() ? 0 : o.result];
       if (p.operands[o.operand].layout.def == &kActInt8) {
-        store_block(l, o.operand, at.row, l.size(part.n), at.column0 / static_cast<int>(kBlock), convert(v, kir::f32),
-                    staging);
+        store_block(l, o.operand, at.row, l.argument(part.n), at.column0 / static_cast<int>(kBlock),
+                    convert(v, kir::f32), staging);
       } else {
         const kir::Buffer y = l.operand(o.operand);
-        y.store(map_index(l, map_or_dense(l.dims(), o.map, extents), axes),
+        y.store(map_index(l, map_or_dense(l.dims(), o.map, extents), axes, 2),
                 convert(v, kir::type_info(y.type()).loaded));
       }
     }

@@ -25,13 +25,13 @@ struct Shape2 {
 };
 
 Shape2 shape_for(const Caps& caps, int64_t most_rows, size_t weights) {
-  const bool wide = caps.lanes >= 16;
+  const bool wide = caps.lanes >= 16, narrow = caps.lanes <= 4;  // registers: 32 of 16, 16 of 8, 16 of 4 lanes
   // Where a dot4 is many statements, two weights leave none for a second row or vector and its epilogue.
   if (caps.dot4 != Dot4::fast && weights > 1) return {1, 1};
   if (most_rows <= 1) return {1, wide ? 2 : 1};
   if (caps.dot4 != Dot4::fast) return {2, 1};
-  if (weights > 1) return {wide ? 3 : 2, 1};
-  return {most_rows <= 2 ? 2 : most_rows <= 4 || !wide ? 4 : 6, 1};
+  if (weights > 1) return {wide ? 3 : narrow ? 1 : 2, 1};
+  return {most_rows <= 2 || narrow ? 2 : most_rows <= 4 || !wide ? 4 : 6, 1};
 }
 
 // Four codes of a weight times those of a value, summed over a block. What must join later has a sum of its own: first
@@ -76,15 +76,15 @@ class PartKernel {
   void emit(V g, V first_tile) {
     DimTable& dims = l_.dims();
     const Dim k = p_.extent[2];
-    columns_k_ = l_.size(k);
+    columns_k_ = l_.argument(k);
     V strip = g, block = kir::constant(kir::u32, 0);
     if (row_blocks() != Dim(1)) {
-      block = g % l_.size(row_blocks());
-      strip = g / l_.size(row_blocks());
+      block = g % l_.argument(row_blocks());
+      strip = g / l_.argument(row_blocks());
     }
     tile_ = per_tile() == 1 ? strip : strip / per_tile();
     lane0_ = per_tile() == 1 ? kir::constant(kir::u32, 0) : strip % per_tile() * (kLanes * s_.vectors);
-    const V m = l_.size(p_.extent[1]);
+    const V m = l_.argument(p_.extent[1]);
     const auto x = static_cast<uint16_t>(find_role(p_, Role::x));
     acts_ = l_.operand(x).as(kir::u32);
     fine_ = fine_blocks(p_.operands[x].layout);
@@ -100,7 +100,7 @@ class PartKernel {
     // Weights of one part may have spans of different length: all divide the longest, and that divides k.
     uint32_t longest = 1;
     for (const Weight& w : weights_) longest = std::max(longest, w.shape.span_blocks);
-    kir::For(0, l_.size(dims.floordiv(k, longest * kBlock)), [&](V i) {
+    kir::For(0, l_.argument(dims.floordiv(k, longest * kBlock)), [&](V i) {
       for (size_t w = 0; w < weights_.size(); ++w) {
         times(longest / weights_[w].shape.span_blocks, i, [&](V span) { span_of(w, span); });
       }
@@ -136,7 +136,7 @@ class PartKernel {
 
   void span_of(size_t w, V span) {
     const Packed& f = weights_[w].shape;
-    const V spans = l_.size(l_.dims().floordiv(p_.extent[2], f.span_columns()));
+    const V spans = l_.argument(l_.dims().floordiv(p_.extent[2], f.span_columns()));
     std::vector<PackedRow> rows;
     for (int u = 0; u < s_.vectors; ++u)
       rows.emplace_back(f, weights_[w].words, tile_ * spans + span, lane0_ + u * kLanes + kir::lane());
@@ -206,7 +206,7 @@ class PartKernel {
           std::vector<V> values;
           for (size_t w = 0; w < weights_.size(); ++w) values.push_back(acc(w, t, u).get());
           OutputRow at{kir::constant(kir::u32, 0), rows_[static_cast<size_t>(t)], column0 + u * kLanes,
-                       l_.size(part_.n), whole};
+                       l_.argument(part_.n), whole};
           write_outputs(l_, part_, at, values, staging_);
         }
       };
@@ -268,8 +268,8 @@ Status build_together(const Problem& p, BuildCtx& ctx, Shape2 s) {
     if (p.parts.size() == 1)
       kernel.emit(kir::group(), zero);
     else
-      kir::If(l.size(first) <= kir::group() && kir::group() < l.size(total),
-              [&] { kernel.emit(kir::group() - l.size(first), zero); });
+      kir::If(l.argument(first) <= kir::group() && kir::group() < l.argument(total),
+              [&] { kernel.emit(kir::group() - l.argument(first), zero); });
   }
   return l.launch(total);
 }

@@ -54,17 +54,17 @@ class Staged {
 
   void emit() {
     DimTable& d = l_.dims();
-    m_ = l_.size(p_.extent[1]), n_ = l_.size(part_.n), k_ = l_.size(p_.extent[2]);
+    m_ = l_.argument(p_.extent[1]), n_ = l_.argument(part_.n), k_ = l_.argument(p_.extent[2]);
     const Dim panels = d.ceildiv(p_.extent[1], s_.panel), strips = d.ceildiv(part_.n, kLanes);
     V g = kir::group();
-    row0_ = panels == Dim(1) ? kir::constant(kir::u32, 0) : g % l_.size(panels) * s_.panel;
-    if (panels != Dim(1)) g = g / l_.size(panels);
-    batch_ = p_.extent[0] == Dim(1) ? kir::constant(kir::u32, 0) : g / l_.size(strips);
-    column0_ = (p_.extent[0] == Dim(1) ? g : g % l_.size(strips)) * kLanes;
+    row0_ = panels == Dim(1) ? kir::constant(kir::u32, 0) : g % l_.argument(panels) * s_.panel;
+    if (panels != Dim(1)) g = g / l_.argument(panels);
+    batch_ = p_.extent[0] == Dim(1) ? kir::constant(kir::u32, 0) : g / l_.argument(strips);
+    column0_ = (p_.extent[0] == Dim(1) ? g : g % l_.argument(strips)) * kLanes;
     rows_ = kir::min(m_ - row0_, kir::constant(kir::u32, s_.panel));
     kir::For(0, rows_, [&](V r) { sums_.store(r * kLanes + kir::lane(), V(0.f)); });
     const V turns = (rows_ + (s_.tokens - 1)) / s_.tokens;
-    kir::For(0, l_.size(d.ceildiv(p_.extent[2], s_.block)), [&](V kb) {
+    kir::For(0, l_.argument(d.ceildiv(p_.extent[2], s_.block)), [&](V kb) {
       const V k0 = kb * s_.block, here = kir::min(k_ - k0, kir::constant(kir::u32, s_.block));
       kir::barrier();
       desc_.weight_is_kn ? stage_rows(k0, here) : stage_turned(k0, here);

@@ -18,10 +18,10 @@ Status build_convert(const Problem& problem, const Bid&, BuildCtx& ctx) {
   Launcher l(ctx, problem, "to_blocks", kBlock);
   const kir::Shared staging = block_staging();
   const Dim blocks = dims.floordiv(problem.extent[1], kBlock), pieces = dims.ceildiv(blocks, kBlocksAGroup);
-  const V columns = l.size(problem.extent[1]);
-  const V row = pieces == Dim(1) ? kir::group() : kir::group() / l.size(pieces);
-  const V first = pieces == Dim(1) ? kir::constant(kir::u32, 0) : kir::group() % l.size(pieces) * kBlocksAGroup;
-  kir::For(first, kir::min(first + kBlocksAGroup, l.size(blocks)), [&](V b) {
+  const V columns = l.argument(problem.extent[1]);
+  const V row = pieces == Dim(1) ? kir::group() : kir::group() / l.argument(pieces);
+  const V first = pieces == Dim(1) ? kir::constant(kir::u32, 0) : kir::group() % l.argument(pieces) * kBlocksAGroup;
+  kir::For(first, kir::min(first + kBlocksAGroup, l.argument(blocks)), [&](V b) {
     const V value = convert(l.operand(x)[row * columns + b * static_cast<int>(kBlock) + kir::lane()], kir::f32);
     store_block(l, out, row, columns, b, value, staging);
   });

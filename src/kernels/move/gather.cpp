@@ -41,10 +41,10 @@ struct Source {
 void copy_words(Launcher& l, const Roles& r, const Source& s, V out_row, bool zero) {
   const int64_t size = dtype_bytes(l.problem().operands[r.out].type.dtype);
   const Dim words = l.dims().floordiv(l.dims().mul(l.problem().extent[2], size), 4);
-  const V n = l.size(words);
+  const V n = l.argument(words);
   const kir::Buffer y = l.operand(r.out).as(kir::u32), x = s.data.as(kir::u32);
   const int lanes = static_cast<int>(l.b().lanes());
-  kir::For(0, l.size(l.dims().ceildiv(words, lanes)), [&](V c) {
+  kir::For(0, l.argument(l.dims().ceildiv(words, lanes)), [&](V c) {
     const V at = c * lanes + kir::lane();
     kir::If(at < n, [&] { y.store(out_row * n + at, zero ? kir::constant(kir::u32, 0) : x[s.row * n + at]); });
   });
@@ -52,13 +52,13 @@ void copy_words(Launcher& l, const Roles& r, const Source& s, V out_row, bool ze
 
 void copy_elements(Launcher& l, const Roles& r, const Source& s, V out_row, bool zero) {
   const Problem& p = l.problem();
-  const V n = l.size(p.extent[2]);
+  const V n = l.argument(p.extent[2]);
   const kir::Buffer y = l.operand(r.out);
   const int lanes = static_cast<int>(l.b().lanes());
   const Layout& layout = p.operands[r.data].layout;
   const bool tiled = layout && layout.def == &kFloatTiles;
   const kir::Type loaded = kir::type_info(y.type()).loaded;
-  kir::For(0, l.size(l.dims().ceildiv(p.extent[2], lanes)), [&](V c) {
+  kir::For(0, l.argument(l.dims().ceildiv(p.extent[2], lanes)), [&](V c) {
     const V at = c * lanes + kir::lane();
     kir::If(at < n, [&] {
       V v = kir::constant(loaded == kir::b1 ? kir::u32 : loaded, 0);
@@ -77,9 +77,10 @@ void copy_elements(Launcher& l, const Roles& r, const Source& s, V out_row, bool
 // 32 lanes, one a column of a block.
 void decode_packed(Launcher& l, const Roles& r, const Packed& f, const Source& s, V out_row, bool zero) {
   const Problem& p = l.problem();
-  const V n = l.size(p.extent[2]), column = kir::lane();
+  const V n = l.argument(p.extent[2]), column = kir::lane();
   const kir::Buffer y = l.operand(r.out);
-  const V spans = l.size(l.dims().floordiv(p.extent[2], f.span_columns())), tile = s.row / f.rows, row = s.row % f.rows;
+  const V spans = l.argument(l.dims().floordiv(p.extent[2], f.span_columns())), tile = s.row / f.rows,
+          row = s.row % f.rows;
   kir::For(0, spans, [&](V span) {
     const PackedRow packed(f, s.data.as(kir::u32), tile * spans + span, row);
     kir::For(0, f.span_blocks, [&](V j) {
@@ -108,10 +109,10 @@ Status build_window(const Problem& problem, BuildCtx& ctx, const Roles& r, int64
   Source s;
   s.data = l.bind(use, "data",
                   data.type.format || words || (data.layout && data.layout.def != &kDense) || !type ? kir::u32 : *type);
-  const V i = problem.extent[0] == Dim(1) ? kir::group() : kir::group() % l.size(problem.extent[1]);
-  const V o = problem.extent[0] == Dim(1) ? kir::constant(kir::u32, 0) : kir::group() / l.size(problem.extent[1]);
+  const V i = problem.extent[0] == Dim(1) ? kir::group() : kir::group() % l.argument(problem.extent[1]);
+  const V o = problem.extent[0] == Dim(1) ? kir::constant(kir::u32, 0) : kir::group() / l.argument(problem.extent[1]);
   const Shape& shape = data.type.shape;
-  const V axis = l.size(shape[shape.size() - 2]), id = load_index(l, r.index, i);
+  const V axis = l.argument(shape[shape.size() - 2]), id = load_index(l, r.index, i);
   auto write = [&](bool zero) {
     if (packed) {
       const auto f = packed_shape(data.type, data.layout.tile);

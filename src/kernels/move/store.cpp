@@ -44,7 +44,7 @@ Status build_window(const Problem& problem, BuildCtx& ctx, const Roles& r, int64
   Launcher l(ctx, problem, "store", stream_lanes(ctx.asked.caps, (columns + wide - 1) / wide));
   const auto type = kir::storage_type(state.type.dtype);
   const kir::Buffer y = l.bind(use, "state", *type);
-  const V t = kir::group(), n = l.size(problem.extent[1]), start = l.scalar(first), count = l.scalar(rows);
+  const V t = kir::group(), n = l.argument(problem.extent[1]), start = l.scalar(first), count = l.scalar(rows);
   const V row = load_index(l, r.index, t);
   const int lanes = static_cast<int>(l.b().lanes());
   const kir::Type loaded = kir::type_info(*type).loaded;
@@ -53,10 +53,11 @@ Status build_window(const Problem& problem, BuildCtx& ctx, const Roles& r, int64
     const V axes[2] = {t, column};
     ExprInputs in;
     in.axes = axes;
+    in.lane_axes = 1;
     return convert(emit_expr(l, problem.prologue, in)[result_of(problem)], loaded);
   };
   kir::If(start <= row && row < start + count, [&] {
-    kir::For(0, l.size(dims.ceildiv(problem.extent[1], lanes * wide)), [&](V c) {
+    kir::For(0, l.argument(dims.ceildiv(problem.extent[1], lanes * wide)), [&](V c) {
       const V at = (c * lanes + kir::lane()) * wide;
       kir::If(at < n, [&] {
         std::vector<V> v;

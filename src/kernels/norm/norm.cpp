@@ -53,6 +53,7 @@ class Row {
       const V axes[2] = {row_, column};
       ExprInputs in;
       in.axes = axes;
+      in.lane_axes = 1;
       return convert(emit_expr(l_, p_.prologue, in).back(), type_);
     }
     return convert(l_.operand(static_cast<uint16_t>(find_role(p_, Role::x)))[row_ * columns_ + column], type_);
@@ -123,6 +124,7 @@ class Row {
         if (!part.epilogue.empty()) {
           ExprInputs in;
           in.axes = axes;
+          in.lane_axes = 1;
           const V acc = values[0];
           in.accumulator = [acc](uint16_t) { return acc; };
           values = emit_expr(l_, part.epilogue, in);
@@ -134,7 +136,7 @@ class Row {
           } else {
             const kir::Buffer y = l_.operand(o.operand);
             const IndexMap map = map_or_dense(l_.dims(), o.map, p_.extent);
-            y.store(map_index(l_, map, axes), convert(v, kir::type_info(y.type()).loaded));
+            y.store(map_index(l_, map, axes, 1), convert(v, kir::type_info(y.type()).loaded));
           }
         }
       };

@@ -37,7 +37,7 @@ class Sampler {
         seeds_(bound(Role::seeds)),
         out_(bound(Role::out)) {
     row_ = kir::group();
-    vocabulary_ = l.size(l.problem().extent[1]);
+    vocabulary_ = l.argument(l.problem().extent[1]);
     chunks_ = (vocabulary_ + (lanes_ - 1)) / lanes_;
     // Whole chunks of each array: lanes pack their candidates one below the other.
     const V place = chunks_ * lanes_;
@@ -45,7 +45,7 @@ class Sampler {
     keys_ = work.at(row_ * 3 * place), ids_ = work.at((row_ * 3 + 1) * place);
     weights_ = work.as(kir::f32).at((row_ * 3 + 2) * place);
     const int64_t most = l.dims().range(l.problem().extent[1], l.problem().bounds).second;
-    id_bits_ = static_cast<uint32_t>(std::bit_width(static_cast<uint64_t>(most)));
+    id_bits_ = l.argument(static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(most))));
   }
 
   void run() {
@@ -89,7 +89,7 @@ class Sampler {
   // Keys of the logits, each id of the history penalised once.
   void penalise() {
     each_id([&](V id) { keys_.store(id, key_of(logits_[row_ * vocabulary_ + id])); });
-    const V length = l_.size(l_.problem().extent[2]), first = row_ * length;
+    const V length = l_.argument(l_.problem().extent[2]), first = row_ * length;
     const V repeat = setting(4), frequency = setting(5), presence = setting(6);
     kir::If((repeat > 0.f && repeat != 1.f) || frequency != 0.f || presence != 0.f, [&] {
       kir::barrier();
@@ -127,9 +127,9 @@ class Sampler {
   }
 
   // The largest t below 2^bits for which enough(t) holds; enough(0) is taken to hold.
-  V bisect(uint32_t bits, const std::function<V(V threshold)>& enough) {
-    const Var t = kir::var(kir::u32, u32c(0)), bit = kir::var(kir::u32, u32c(1u << (bits - 1)));
-    kir::For(0, u32c(bits), [&](V) {
+  V bisect(const V& bits, const std::function<V(V threshold)>& enough) {
+    const Var t = kir::var(kir::u32, u32c(0)), bit = kir::var(kir::u32, u32c(1) << (bits - 1));
+    kir::For(0, bits, [&](V) {
       const V next = t.get() | bit.get();
       t.set(kir::select(enough(next), next, t.get()));
       bit.set(bit.get() >> 1);
@@ -145,7 +145,7 @@ class Sampler {
     total_ = kir::var(kir::f32, V(0.f));
     kir::If(k >= 1.f && k <= static_cast<float>(lanes_), [&] {
       const V want = kir::cast(kir::u32, k);
-      bound.set(bisect(32, [&](V t) { return kir::wg_add(kir::cast(kir::u32, t <= lane_best_)) >= want; }));
+      bound.set(bisect(u32c(32), [&](V t) { return kir::wg_add(kir::cast(kir::u32, t <= lane_best_)) >= want; }));
     });
     kir::If(k < 1.f && p < 1.f, [&] {
       std::vector<Var> sums = kir::vars(std::size(kSteps) + 1, V(0.f));
@@ -207,7 +207,7 @@ class Sampler {
     kir::If(k >= 1.f, [&] {
       const V all = count([&](V) { return V(true); });
       const V want = kir::min(kir::cast(kir::u32, kir::min(k, V(4e9f))), all);
-      const V edge = bisect(32, [&](V t) { return count([&](V at) { return t <= keys_[at]; }) >= want; });
+      const V edge = bisect(u32c(32), [&](V t) { return count([&](V at) { return t <= keys_[at]; }) >= want; });
       const V ties = want - count([&](V at) { return edge < keys_[at]; });
       cut_.set(cut_after(ties, [&](V at) { return keys_[at] == edge; }));
       edge_.set(edge);
@@ -219,8 +219,9 @@ class Sampler {
     const V p = setting(2);
     kir::If(p < 1.f, [&] {
       const V want = kir::max(p, V(0.f)) * total_.get();
-      V edge = bisect(
-          32, [&](V t) { return t <= best_key_ && weight([&](V at) { return t <= keys_[at] && kept(at); }) >= want; });
+      V edge = bisect(u32c(32), [&](V t) {
+        return t <= best_key_ && weight([&](V at) { return t <= keys_[at] && kept(at); }) >= want;
+      });
       const V before = weight([&](V at) { return edge < keys_[at] && kept(at); }),
               one = kir::max(weight_of(edge), V(1e-37f));
       // The fewest ties that reach it; the best one always stays.
@@ -279,8 +280,7 @@ class Sampler {
   Launcher& l_;
   int lanes_;
   kir::Buffer logits_, settings_, history_, seeds_, out_, keys_, ids_, weights_;
-  uint32_t id_bits_ = 32;
-  V row_, vocabulary_, chunks_, rounds_, lane_best_, best_key_, best_id_, best_, bound_;
+  V row_, vocabulary_, id_bits_, chunks_, rounds_, lane_best_, best_key_, best_id_, best_, bound_;
   Var edge_, cut_, total_, packed_;
 };
 

@@ -90,6 +90,7 @@ Options compile_options(const StepShape& shape, const LlmOptions& options) {
   out.precise = options.precise;
   out.cache_dir = options.cache_dir;
   out.plugin_path = options.plugin_path;
+  out.pack_dir = options.pack_dir;
   return out;
 }
 

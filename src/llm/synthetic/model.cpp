@@ -101,6 +101,7 @@ void SyntheticModel::describe(const ModelShape& s, const SyntheticOptions& optio
   size("attention.value_length", s.head_size);
   size("rope.dimension_count", s.head_size);
   size("vocab_size", s.vocabulary);
+  if (s.window != 0) size("attention.sliding_window", s.window);
   metadata_.set(prefix + "rope.freq_base", s.rope_base);
   metadata_.set(prefix + "attention.layer_norm_rms_epsilon", s.norm_epsilon);
 }
@@ -173,23 +174,28 @@ Status SyntheticModel::add_tensors(const ModelShape& s, const SyntheticOptions& 
   const Format& f32 = *plain_format(DType::f32);
   const size_t matrix = pool(*options.matrices, 0, kWeightDeviation), norm = pool(f32, 1, kNormDeviation),
                embedding =
-                   pool(options.embedding != nullptr ? *options.embedding : *options.matrices, 0, kWeightDeviation);
+                   pool(options.embedding != nullptr ? *options.embedding : *options.matrices, 0, kWeightDeviation),
+               values = pool(options.values != nullptr ? *options.values : *options.matrices, 0, kWeightDeviation);
   const int64_t d = s.hidden, q = int64_t{s.heads} * s.head_size, kv = int64_t{s.kv_heads} * s.head_size, f = s.ffn;
   TERN_OK(add("token_embd.weight", {s.vocabulary, d}, embedding));
   for (uint32_t l = 0; l < s.layers; ++l) {
     TERN_OK(add(block_name(l, "attn_norm"), {d}, norm));
     TERN_OK(add(block_name(l, "attn_q"), {q, d}, matrix));
     TERN_OK(add(block_name(l, "attn_k"), {kv, d}, matrix));
-    TERN_OK(add(block_name(l, "attn_v"), {kv, d}, matrix));
+    TERN_OK(add(block_name(l, "attn_v"), {kv, d}, values));
     if (s.qk_norm) {
       TERN_OK(add(block_name(l, "attn_q_norm"), {s.head_size}, norm));
       TERN_OK(add(block_name(l, "attn_k_norm"), {s.head_size}, norm));
     }
     TERN_OK(add(block_name(l, "attn_output"), {d, q}, matrix));
+    if (s.post_norms) {
+      TERN_OK(add(block_name(l, "post_attention_norm"), {d}, norm));
+      TERN_OK(add(block_name(l, "post_ffw_norm"), {d}, norm));
+    }
     TERN_OK(add(block_name(l, "ffn_norm"), {d}, norm));
     TERN_OK(add(block_name(l, "ffn_gate"), {f, d}, matrix));
     TERN_OK(add(block_name(l, "ffn_up"), {f, d}, matrix));
-    TERN_OK(add(block_name(l, "ffn_down"), {d, f}, matrix));
+    TERN_OK(add(block_name(l, "ffn_down"), {d, f}, values));
   }
   TERN_OK(add("output_norm.weight", {d}, norm));
   if (!s.tied) TERN_OK(add("output.weight", {s.vocabulary, d}, embedding));

@@ -7,7 +7,7 @@ namespace {
 constexpr ModelShape kShapes[] = {
     // name, architecture, layers, hidden, heads, kv heads, head size, ffn, vocabulary, context, rope base, epsilon,
     // tied,
-    // q and k norms, rope factors
+    // q and k norms, rope factors; post norms, window
     {"smollm2-135m", "llama", 30, 576, 9, 3, 64, 1536, 49152, 8192, 1e5, 1e-5, true, false, false},
     {"smollm2-360m", "llama", 32, 960, 15, 5, 64, 2560, 49152, 8192, 1e5, 1e-5, true, false, false},
     {"smollm2-1.7b", "llama", 24, 2048, 32, 32, 64, 8192, 49152, 8192, 1.3e5, 1e-5, true, false, false},
@@ -22,6 +22,8 @@ constexpr ModelShape kShapes[] = {
     {"qwen3-1.7b", "qwen3", 28, 2048, 16, 8, 128, 6144, 151936, 40960, 1e6, 1e-6, true, true, false},
     {"qwen3-4b", "qwen3", 36, 2560, 32, 8, 128, 9728, 151936, 40960, 1e6, 1e-6, true, true, false},
     {"qwen3-8b", "qwen3", 36, 4096, 32, 8, 128, 12288, 151936, 40960, 1e6, 1e-6, false, true, false},
+    {"gemma-3-270m", "gemma3", 18, 640, 4, 1, 256, 2048, 262144, 32768, 1e6, 1e-6, true, true, false, true, 512},
+    {"gemma-3-1b", "gemma3", 26, 1152, 4, 1, 256, 6912, 262144, 32768, 1e6, 1e-6, true, true, false, true, 512},
     // Qwen3-8B's sizes, trained with one bit a weight.
     {"bonsai-8b", "qwen3", 36, 4096, 32, 8, 128, 12288, 151936, 65536, 1e6, 1e-6, false, true, false},
 };
@@ -30,7 +32,8 @@ constexpr ModelShape kShapes[] = {
 
 uint64_t ModelShape::parameters() const {
   const uint64_t d = hidden, q = uint64_t{heads} * head_size, kv = uint64_t{kv_heads} * head_size, f = ffn;
-  const uint64_t layer = 2 * d * q + 2 * d * kv + 3 * d * f + 2 * d + (qk_norm ? 2 * uint64_t{head_size} : 0);
+  const uint64_t layer =
+      2 * d * q + 2 * d * kv + 3 * d * f + (post_norms ? 4 : 2) * d + (qk_norm ? 2 * uint64_t{head_size} : 0);
   return layers * layer + (tied ? 1 : 2) * vocabulary * d + d + (rope_factors ? head_size / 2 : 0);
 }
 

@@ -1,4 +1,5 @@
-// Runs a kernel through the interpreter and through machine code, and compares what they left in memory.
+// Runs a kernel through kir's interpreter, the tile interpreter and as machine code, and compares what they left in
+// memory.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "backends/cpu/object_loader.h"
+#include "backends/cpu/tiles/tiles.h"
 #include "emit/llvm_compiler.h"
 #include "kir/builder.h"
 #include "kir/interp.h"
@@ -68,23 +70,63 @@ inline bool same(const kir::Binding& b, const std::vector<std::byte>& x, const s
       float p, q;
       std::memcpy(&p, &x[i], 4), std::memcpy(&q, &y[i], 4);
       if (p != p && q != q) continue;
-      *where = b.name + "[" + std::to_string(i / size) + "] = " + std::to_string(p) + " interpreted, " +
-               std::to_string(q) + " compiled";
+      *where = b.name + "[" + std::to_string(i / size) + "] = " + std::to_string(p) + " expected, " + std::to_string(q);
     } else if (b.type == kir::f64) {
       double p, q;
       std::memcpy(&p, &x[i], 8), std::memcpy(&q, &y[i], 8);
       if (p != p && q != q) continue;
-      *where = b.name + "[" + std::to_string(i / size) + "] = " + std::to_string(p) + " interpreted, " +
-               std::to_string(q) + " compiled";
+      *where = b.name + "[" + std::to_string(i / size) + "] = " + std::to_string(p) + " expected, " + std::to_string(q);
     } else {
       int64_t p = 0, q = 0;
       std::memcpy(&p, &x[i], size), std::memcpy(&q, &y[i], size);
-      *where = b.name + "[" + std::to_string(i / size) + "] = " + std::to_string(p) + " interpreted, " +
-               std::to_string(q) + " compiled";
+      *where = b.name + "[" + std::to_string(i / size) + "] = " + std::to_string(p) + " expected, " + std::to_string(q);
     }
     return false;
   }
   return true;
+}
+
+// Runs a kernel over copies of the buffers, in two halves, the second one first. Alignment is the least a binding
+// promises: 4 bytes past a line, for the sake of instructions that want more; 16 for wide views.
+template <class Run>
+Bytes run_over(const kir::Kernel& kernel, const Bytes& buffers, uint32_t groups, const Run& run) {
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<void*> pointers;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    uint32_t align = 4;
+    for (const kir::View& v : kernel.views) {
+      if (v.binding == i) align = std::max(align, v.width * kir::type_bytes(v.type));
+    }
+    memory.emplace_back(buffers[i].size() + 192);
+    auto at = (reinterpret_cast<uintptr_t>(memory.back().data()) + 63) / 64 * 64 + align % 64;
+    std::memcpy(reinterpret_cast<void*>(at), buffers[i].data(), buffers[i].size());
+    pointers.push_back(reinterpret_cast<void*>(at));
+  }
+  run(pointers.data(), groups / 2, groups);
+  run(pointers.data(), 0u, groups / 2);
+  Bytes out = buffers;
+  for (size_t i = 0; i < buffers.size(); ++i) std::memcpy(out[i].data(), pointers[i], out[i].size());
+  return out;
+}
+
+inline void expect_same(const kir::Kernel& kernel, const Bytes& expected, const Bytes& got) {
+  for (size_t i = 0; i < expected.size(); ++i) {
+    std::string where;
+    ASSERT_TRUE(same(kernel.bindings[i], expected[i], got[i], &where)) << where << "\n" << kir::print(kernel);
+  }
+}
+
+// The tile interpreter, with this processor's instructions and without.
+inline void differ_tiles(const kir::Kernel& kernel, const Bytes& expected, const Bytes& before,
+                         const std::vector<uint32_t>& dims, uint32_t groups) {
+  for (const bool portable : {false, true}) {
+    SCOPED_TRACE(portable ? "tiles, portable" : "tiles");
+    auto tiles = cpu::TileProgram::make(kernel, portable);
+    ASSERT_TRUE(tiles.ok()) << tiles.error().message() << "\n" << kir::print(kernel);
+    expect_same(kernel, expected, run_over(kernel, before, groups, [&](void* const* buffers, uint32_t a, uint32_t b) {
+                  (*tiles)->run(buffers, dims.data(), a, b);
+                }));
+  }
 }
 
 // buffers: contents before; left as machine code made them.
@@ -97,6 +139,7 @@ inline void differ(const Result<kir::Kernel>& kernel, const std::string& isa, By
   for (auto& b : expected) in.push_back({b.data(), b.size()});
   const Status ran = kir::interpret(*kernel, in, dims, 0, groups);
   ASSERT_TRUE(ran.ok()) << ran.error().message() << "\n" << kir::print(*kernel);
+  differ_tiles(*kernel, expected, buffers, dims, groups);
   const auto serial = kir::serialize(*kernel);
   const CpuTarget target = cpu_target(isa);
   auto object = compiler().compile(serial, target);
@@ -105,29 +148,10 @@ inline void differ(const Result<kir::Kernel>& kernel, const std::string& isa, By
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
   auto entry = (*loaded)->symbol("kernel");
   ASSERT_TRUE(entry.ok()) << entry.error().message();
-  // Alignment is the least a binding promises: 4 bytes past a line, for the sake of instructions that want more; 16 for
-  // wide views.
-  std::vector<std::vector<std::byte>> memory;
-  std::vector<void*> pointers;
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    uint32_t align = 4;
-    for (const kir::View& v : kernel->views) {
-      if (v.binding == i) align = std::max(align, v.width * kir::type_bytes(v.type));
-    }
-    memory.emplace_back(buffers[i].size() + 192);
-    auto at = (reinterpret_cast<uintptr_t>(memory.back().data()) + 63) / 64 * 64 + align % 64;
-    std::memcpy(reinterpret_cast<void*>(at), buffers[i].data(), buffers[i].size());
-    pointers.push_back(reinterpret_cast<void*>(at));
-  }
-  const auto run = reinterpret_cast<kir::CpuEntry>(*entry);
-  const uint32_t middle = groups / 2;
-  run(pointers.data(), dims.data(), middle, groups);
-  run(pointers.data(), dims.data(), 0, middle);
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    std::memcpy(buffers[i].data(), pointers[i], buffers[i].size());
-    std::string where;
-    ASSERT_TRUE(same(kernel->bindings[i], expected[i], buffers[i], &where)) << where << "\n" << kir::print(*kernel);
-  }
+  const auto compiled = reinterpret_cast<kir::CpuEntry>(*entry);
+  buffers = run_over(*kernel, buffers, groups,
+                     [&](void* const* memory, uint32_t a, uint32_t b) { compiled(memory, dims.data(), a, b); });
+  expect_same(*kernel, expected, buffers);
 }
 
 template <class T>

@@ -189,7 +189,7 @@ TEST_P(Graphs, SizesThatNoMachineHolds) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Graphs, testing::Values("cpu", "mean"));
+INSTANTIATE_TEST_SUITE_P(Devices, Graphs, testing::Values("cpu", "mean", kInterpreted));
 
 }  // namespace
 }  // namespace tern

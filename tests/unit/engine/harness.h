@@ -16,15 +16,24 @@ namespace tern::test {
 using Floats = std::vector<float>;
 using Extents = std::vector<int64_t>;
 
-// A test of each device.
+// Where graphs run: each device, and the cpu where the tile interpreter runs every kernel.
+inline constexpr const char* kInterpreted = "interpreted";
+inline Result<Device> open_place(std::string_view place) { return open_device(place == kInterpreted ? "cpu" : place); }
+inline void choose_kernels(std::string_view place, Options& options) {
+  options.plugin_path = place == kInterpreted ? "none" : TERN_LLVM_PLUGIN_PATH;
+  options.pack_dir = "none";
+  if (place == kInterpreted) options.cache_dir = "none";
+}
+
+// A test of each of these places.
 class OnDevice : public testing::TestWithParam<const char*> {
  protected:
   Result<Executable> compiled(Builder& b, Options options = {}) {
     auto graph = b.finish();
     if (!graph) return graph.take_error();
-    const auto device = open_device(GetParam());
+    const auto device = open_place(GetParam());
     if (!device) return device.error();
-    options.plugin_path = TERN_LLVM_PLUGIN_PATH;
+    choose_kernels(GetParam(), options);
     return compile(std::move(*graph), *device, options);
   }
   Session opened(Builder& b, const std::map<std::string, std::pair<Floats, Extents>>& params = {}) {

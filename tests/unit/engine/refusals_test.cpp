@@ -247,7 +247,7 @@ TEST_P(Sessions, SessionsOfOneExecutableRunSideBySide) {
   EXPECT_EQ(wrong, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Sessions, testing::Values("cpu", "mean"));
+INSTANTIATE_TEST_SUITE_P(Devices, Sessions, testing::Values("cpu", "mean", kInterpreted));
 
 }  // namespace
 }  // namespace tern

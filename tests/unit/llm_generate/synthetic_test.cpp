@@ -21,7 +21,8 @@ TEST(Shapes, HaveThePublishedNumbersOfParameters) {
       {"tinyllama-1.1b", 1100048384}, {"llama-2-7b", 6738415616},        {"llama-3-8b", 8030261248},
       {"llama-3-70b", 70553706496},   {"llama-3.2-1b", 1235814400 + 32}, {"llama-3.2-3b", 3212749824 + 64},
       {"mistral-7b", 7248023552},     {"qwen3-0.6b", 596049920},         {"qwen3-1.7b", 1720574976},
-      {"qwen3-4b", 4022468096},       {"qwen3-8b", 8190735360},          {"bonsai-8b", 8190735360}};
+      {"qwen3-4b", 4022468096},       {"qwen3-8b", 8190735360},          {"bonsai-8b", 8190735360},
+      {"gemma-3-270m", 268098176},    {"gemma-3-1b", 999885952}};
   for (const ModelShape& shape : model_shapes()) {
     ASSERT_TRUE(published.contains(shape.name)) << shape.name;
     EXPECT_EQ(shape.parameters(), published.at(shape.name)) << shape.name;

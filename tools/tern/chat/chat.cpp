@@ -220,6 +220,7 @@ int chat(const ChatFlags& flags) {
 Action add_chat(CLI::App& app) {
   auto flags = std::make_shared<ChatFlags>();
   add_model_flags(app, flags->model);
+  add_kernel_flags(app, flags->model);
   add_context_flag(app, flags->model);
   app.add_option("--system", flags->system, "System message, in front of the conversation");
   app.add_option("-n,--tokens", flags->tokens, "Tokens of an answer at most; by default what the context holds")

@@ -47,6 +47,19 @@ void add_model_or_shape_flags(CLI::App& app, ModelFlags& flags) {
   add_device_flags(app, flags);
 }
 
+void add_kernel_flags(CLI::App& app, ModelFlags& flags) {
+  app.add_flag("--no-llvm", flags.no_llvm,
+               "Leave the code generator alone: kernels that are not there are interpreted");
+  app.add_flag("--no-packs", flags.no_packs, "Leave the kernels alone that were compiled with this build");
+}
+
+std::string plugin_choice(const ModelFlags& flags) { return flags.no_llvm ? "none" : ""; }
+std::string pack_choice(const ModelFlags& flags) { return flags.no_packs ? "none" : ""; }
+
+void tell_notes(const Executable& executable) {
+  for (const std::string& note : executable.timings().notes) complain(note);
+}
+
 void add_context_flag(CLI::App& app, ModelFlags& flags) {
   app.add_option("--ctx", flags.context,
                  "Tokens that prompt and answer may have together; by default the model's own, at most 4096")
@@ -58,6 +71,8 @@ LlmOptions llm_options(const ModelFlags& flags, uint32_t least_context) {
   options.device = flags.device;
   options.device_options.threads = flags.threads;
   options.precise = flags.precise;
+  options.plugin_path = plugin_choice(flags);
+  options.pack_dir = pack_choice(flags);
   options.context = flags.context != 0 ? flags.context : least_context;
   return options;
 }
@@ -158,6 +173,8 @@ Result<LanguageModel> open_model(const ModelFlags& flags, const ModelFile& sourc
     error.code = Code::device_lost;
     return error;
   }
+  progress.clear();
+  if (model) tell_notes(model->executable());
   return model;
 }
 

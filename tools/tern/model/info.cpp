@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
+#include "tern/build.h"
 #include "tern/format.h"
 #include "tern/llm.h"
 #include "tools/tern/common/cache.h"
@@ -30,7 +31,22 @@ Json build_json() {
   Json formats = Json::array(), devices = Json::array();
   for (const Format* format : all_formats()) formats.push_back(std::string(format->name));
   for (const DeviceInfo& device : list_devices()) devices.push_back(device.spec);
-  return {{"version", TERN_VERSION}, {"formats", std::move(formats)}, {"devices", std::move(devices)}};
+  const BuildInfo build = build_info();
+  Json packs = Json::array();
+  for (const KernelPackInfo& p : build.packs) {
+    packs.push_back({{"level", p.level},
+                     {"file", p.path},
+                     {"kernels", p.kernels},
+                     {"bytes", p.bytes},
+                     {"codegen", p.codegen},
+                     {"used", p.used},
+                     {"refusal", p.refusal.empty() ? Json() : Json(p.refusal)}});
+  }
+  Json plugin = {{"found", !build.plugin.empty()}, {"name", build.plugin}, {"file", build.plugin_path}};
+  plugin["refusal"] = build.plugin_refusal.empty() ? Json() : Json(build.plugin_refusal);
+  return {{"version", build.version},      {"compiler", build.compiler},   {"codegen", build.codegen},
+          {"levels", build.levels},        {"packs", std::move(packs)},    {"plugin", std::move(plugin)},
+          {"formats", std::move(formats)}, {"devices", std::move(devices)}};
 }
 
 Json model_json(const LlmInfo& m) {
@@ -128,8 +144,28 @@ void print_file(const ModelFile& file, const std::string& path, const Result<Llm
   }
 }
 
+void print_packs(const BuildInfo& build) {
+  if (build.packs.empty()) std::printf("packs       none: kernels are compiled when a model is opened\n");
+  for (const KernelPackInfo& p : build.packs) {
+    if (!p.refusal.empty()) {
+      std::printf("pack        %-24s refused: %s\n", printable(p.level).c_str(), printable(p.refusal, 1000).c_str());
+      continue;
+    }
+    std::printf("pack        %-24s %4u kernels, %s%s\n", printable(p.level).c_str(), p.kernels,
+                human_bytes(static_cast<double>(p.bytes)).c_str(), p.used ? ", for this processor" : "");
+  }
+}
+
 void print_build() {
-  std::printf("tern        %s\nformats    ", TERN_VERSION);
+  const BuildInfo build = build_info();
+  std::printf("tern        %s\ncompiler    %s\ncodegen     %s\n", build.version.c_str(), build.compiler.c_str(),
+              build.codegen.c_str());
+  if (build.plugin.empty())
+    std::printf("plug-in     none: %s\n", printable(build.plugin_refusal, 1000).c_str());
+  else
+    std::printf("plug-in     %s, %s\n", build.plugin.c_str(), printable(build.plugin_path, 4096).c_str());
+  print_packs(build);
+  std::printf("formats    ");
   for (const Format* format : all_formats()) std::printf(" %s", std::string(format->name).c_str());
   std::printf("\ndevices    ");
   for (const DeviceInfo& device : list_devices()) std::printf(" %s", device.spec.c_str());
@@ -165,7 +201,8 @@ Action add_info(CLI::App& app) {
   app.add_option("model", flags->path, "Model file, or the name of a pulled one");
   app.add_flag("--keys", flags->keys, "List every key");
   app.add_flag("--tensors", flags->tensors, "List every tensor");
-  app.add_flag("--build", flags->build, "Tell version, formats and devices of this build");
+  app.add_flag("--build", flags->build,
+               "Tell version, compiled kernels, code generator, formats and devices of this build");
   app.add_flag("--json", flags->json, "One JSON object, with all keys and tensors");
   app.footer(
       "Examples:\n  tern info model.gguf\n  tern info model.gguf --keys --tensors\n  tern info model.gguf --json\n  "

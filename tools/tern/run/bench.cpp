@@ -239,6 +239,7 @@ int bench(const BenchFlags& flags) {
 Action add_bench(CLI::App& app) {
   auto flags = std::make_shared<BenchFlags>();
   add_model_or_shape_flags(app, flags->model);
+  add_kernel_flags(app, flags->model);
   add_context_flag(app, flags->model);
   app.add_option("-p,--prompt", flags->prompt, "Tokens of the prompt; 0: no prefill")
       ->capture_default_str()

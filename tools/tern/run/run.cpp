@@ -170,6 +170,7 @@ int run(RunFlags& flags) {
 Action add_run(CLI::App& app) {
   auto flags = std::make_shared<RunFlags>();
   add_model_flags(app, flags->model);
+  add_kernel_flags(app, flags->model);
   add_context_flag(app, flags->model);
   app.add_option("-p,--prompt", flags->prompt.source.text, "Prompt: plain text, special tokens in it stay text");
   app.add_option("-f,--file", flags->prompt.source.file, "Read the prompt from this file; '-': from the pipe");

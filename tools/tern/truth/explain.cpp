@@ -35,15 +35,21 @@ Result<Executable> compile_model(const ModelFlags& flags) {
   Options options;
   options.ranges = step_ranges(shape);
   options.precise = flags.precise;
+  options.plugin_path = plugin_choice(flags);
+  options.pack_dir = pack_choice(flags);
   return compile(std::move(graph), device, options);
 }
+
+std::string source_text(const StepInfo& s) { return s.source ? std::string(kernel_source_name(*s.source)) : ""; }
 
 Json step_json(const StepInfo& s) {
   Json refusals = Json::array();
   for (const auto& [candidate, why] : s.refusals) refusals.push_back({{"candidate", candidate}, {"why", why}});
-  return {{"label", s.label},     {"kernel", s.kernel},   {"problem", s.problem},
-          {"variant", s.variant}, {"phase", s.phase},     {"bytes", s.bytes},
-          {"flop", s.flop},       {"seconds", s.seconds}, {"refusals", std::move(refusals)}};
+  return {{"label", s.label},         {"kernel", s.kernel},
+          {"source", source_text(s)}, {"problem", s.problem},
+          {"variant", s.variant},     {"phase", s.phase},
+          {"bytes", s.bytes},         {"flop", s.flop},
+          {"seconds", s.seconds},     {"refusals", std::move(refusals)}};
 }
 
 Json explain_json(const Executable& exe, const Explanation& e, const ExplainFlags& flags) {
@@ -72,7 +78,11 @@ Json explain_json(const Executable& exe, const Explanation& e, const ExplainFlag
         {"kernels_s", t.kernels_s},
         {"total_s", t.total_s},
         {"kernels", t.kernels},
+        {"kernels_packed", t.kernels_packed},
+        {"kernels_cached", t.kernels_cached},
         {"kernels_compiled", t.kernels_compiled},
+        {"kernels_interpreted", t.kernels_interpreted},
+        {"notes", t.notes},
         {"compiled", std::move(compiled)}}}};
   if (flags.program) json["program"] = exe.program_text();
   return json;
@@ -85,10 +95,11 @@ void print_range(size_t index, const RangeInfo& range) {
               range.when.empty() ? "any size" : range.when.c_str(), range.steps.size(), range.phases,
               human_bytes(bytes).c_str(), human_count(flop).c_str(),
               human_bytes(static_cast<double>(range.arena_bytes)).c_str());
-  std::printf("  %5s  %-36s %-28s %12s %12s %10s\n", "phase", "step", "kernel", "bytes", "FLOP", "estimate");
+  std::printf("  %5s  %-36s %-20s %-11s %12s %12s %10s\n", "phase", "step", "kernel", "from", "bytes", "FLOP",
+              "estimate");
   for (const StepInfo& s : range.steps) {
-    std::printf("  %5u  %-36s %-28s %12s %12s %7.1f us\n", s.phase, s.label.c_str(), s.kernel.c_str(),
-                human_bytes(s.bytes).c_str(), human_count(s.flop).c_str(), s.seconds * 1e6);
+    std::printf("  %5u  %-36s %-20s %-11s %12s %12s %7.1f us\n", s.phase, s.label.c_str(), s.kernel.c_str(),
+                source_text(s).c_str(), human_bytes(s.bytes).c_str(), human_count(s.flop).c_str(), s.seconds * 1e6);
     if (!s.problem.empty())
       std::printf("         %s%s%s\n", s.problem.c_str(), s.variant.empty() ? "" : " -> ", s.variant.c_str());
     for (const auto& [candidate, why] : s.refusals)
@@ -105,8 +116,11 @@ void print_explanation(const Executable& exe, const Explanation& e, const Explai
   std::printf("memory: weights %s, state %s, scratch %s, inputs and outputs %s\n", text(m.weights).c_str(),
               text(m.state).c_str(), text(m.scratch).c_str(), text(m.io).c_str());
   const CompileTimings& t = e.timings;
-  std::printf("compiled in %.1f ms: passes %.1f, lower %.1f, kernels %.1f (%u kernels, %u of them made now)\n",
-              t.total_s * 1e3, t.passes_s * 1e3, t.lower_s * 1e3, t.kernels_s * 1e3, t.kernels, t.kernels_compiled);
+  std::printf(
+      "compiled in %.1f ms: passes %.1f, lower %.1f, kernels %.1f (%u kernels: %u from the pack, %u from the cache, %u "
+      "compiled now, %u interpreted)\n",
+      t.total_s * 1e3, t.passes_s * 1e3, t.lower_s * 1e3, t.kernels_s * 1e3, t.kernels, t.kernels_packed,
+      t.kernels_cached, t.kernels_compiled, t.kernels_interpreted);
   for (const auto& [kernel, seconds] : t.compiled) std::printf("  %-48s %7.2f ms\n", kernel.c_str(), seconds * 1e3);
   if (flags.program) std::printf("%s", exe.program_text().c_str());
 }
@@ -114,6 +128,7 @@ void print_explanation(const Executable& exe, const Explanation& e, const Explai
 int explain(const ExplainFlags& flags) {
   const auto exe = compile_model(flags.model);
   if (!exe) return fail(exe.error());
+  tell_notes(*exe);
   const Explanation e = exe->explain();
   if (flags.range && *flags.range >= e.ranges.size()) {
     return wrong_use("--range wants 0 .. " + std::to_string(e.ranges.size() - 1) + " for this model");
@@ -131,6 +146,7 @@ int explain(const ExplainFlags& flags) {
 Action add_explain(CLI::App& app) {
   auto flags = std::make_shared<ExplainFlags>();
   add_model_flags(app, flags->model);
+  add_kernel_flags(app, flags->model);
   add_context_flag(app, flags->model);
   app.add_option("--range", flags->range, "Only this range of sizes (0: decode)");
   app.add_flag("--program", flags->program, "Also the program in full");

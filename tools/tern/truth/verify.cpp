@@ -95,6 +95,12 @@ Result<std::vector<Row>> measure(const VerifyFlags& flags) {
   ProgressLine line("reference");
   VerifyOptions options;
   options.compile.precise = flags.model.precise;
+  options.compile.plugin_path = plugin_choice(flags.model);
+  options.compile.pack_dir = pack_choice(flags.model);
+  options.compiled = [&](const Executable& exe) {
+    line.clear();
+    tell_notes(exe);
+  };
   options.progress = [&](size_t done, size_t all) { line.update(done, all); };
   TERN_TRY(const VerifyReport report,
            verify(reference, std::move(graph), *model.file, device, values.views(), options));
@@ -149,6 +155,7 @@ int run_verify(const VerifyFlags& flags) {
 Action add_verify(CLI::App& app) {
   auto flags = std::make_shared<VerifyFlags>();
   add_model_flags(app, flags->model);
+  add_kernel_flags(app, flags->model);
   app.add_option("--text", flags->text, "The text that is fed")->capture_default_str();
   app.add_option("--tokens", flags->tokens, "At most this many of its tokens")->capture_default_str();
   app.add_flag("--json", flags->json, "One JSON object");
