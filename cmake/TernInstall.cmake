@@ -1,4 +1,4 @@
-# What `cmake --install` lays down: both libraries, the plug-in beside them, the program, the public headers, find_package(tern).
+# What `cmake --install` lays down: both libraries, the plug-in and the packs of kernels beside them, the program, the public headers, find_package(tern).
 set(CMAKE_INSTALL_LIBDIR lib CACHE PATH "Folder of the libraries below the prefix")  # the program looks for the plug-in in ../lib
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -7,6 +7,9 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tern")
 install(TARGETS tern_static tern_shared EXPORT ternTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 if(TARGET tern-llvm)
   install(TARGETS tern-llvm LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
+if(TERN_PACK_FILES)  # optional: a tree that was built in part installs what it has, and `tern info --build` tells
+  install(FILES ${TERN_PACK_FILES} DESTINATION "${CMAKE_INSTALL_LIBDIR}/tern-packs" OPTIONAL)
 endif()
 if(TARGET tern)
   install(TARGETS tern RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")

@@ -26,3 +26,11 @@ foreach(program graph_shared graph_static)
     message(FATAL_ERROR "${program} printed '${out}'")
   endif()
 endforeach()
+
+# Packs are found where they were installed, by the program and by what it says.
+if(EXISTS "${BUILD}/bin/tern-packs/x86-64-v2.pack" AND EXISTS "${prefix}/bin/tern")
+  run("${prefix}/bin/tern" info --build)
+  if(NOT out MATCHES "pack +x86-64-v2 +[0-9]+ kernels")
+    message(FATAL_ERROR "the installed program does not find its packs:\n${out}")
+  endif()
+endif()

@@ -8,7 +8,6 @@
 #include "base/mmap.h"
 #include "emit/llvm_compiler.h"
 #include "engine/code/packs.h"
-#include "engine/compile.h"
 #include "tools/packs/models.h"
 
 namespace tern::packs {
@@ -17,26 +16,6 @@ namespace {
 struct Flags {
   std::string plugin, level, out;
 };
-
-// kir by key, for one level.
-using Kernels = std::map<Hash, KernelDef>;
-
-Status add_model(const Model& model, const Device& device, const std::string& level, Kernels& kernels) {
-  TERN_TRY(const std::unique_ptr<ModelFile> file, make_synthetic_model(model.shape, model.formats));
-  StepShape shape;
-  shape.max_sequences = shape.max_rows = model.sequences;
-  shape.kv = model.precise ? DType::f32 : DType::f16;
-  TERN_TRY(Graph graph, build_step_graph(*file, shape));
-  Options options;
-  options.ranges = step_ranges(shape);
-  options.precise = model.precise;
-  CompileTimings timings;
-  TERN_TRY(Program program, engine::lowered(std::move(graph), device, options, timings));
-  for (KernelDef& def : program.kernels) {
-    if (def.kind == KernelDef::Kind::kir) kernels.emplace(engine::object_key(def.code, level), std::move(def));
-  }
-  return ok();
-}
 
 // The code generator's file decides what code comes out, beyond what its version says.
 Result<std::string> maker(const std::string& plugin) {
@@ -81,7 +60,7 @@ Status write_text(const std::string& path, const std::string& text) {
 Status make(const Flags& flags) {
   TERN_TRY(const Device device, open_device("cpu", {.threads = 1, .isa = flags.level}));
   Kernels kernels;
-  for (const Model& model : models()) TERN_OK(add_model(model, device, flags.level, kernels));
+  for (const Model& model : models()) TERN_OK(add_kernels(model, device, flags.level, kernels));
   TERN_TRY(const std::string made_by, maker(flags.plugin));
   runtime::PackContents contents{flags.level, engine::codegen_identity(), {}};
   for (auto& [key, object] : earlier(flags, made_by)) {

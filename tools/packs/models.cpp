@@ -1,7 +1,9 @@
 #include "tools/packs/models.h"
 
-#include <algorithm>
 #include <string_view>
+
+#include "engine/code/packs.h"
+#include "engine/compile.h"
 
 namespace tern::packs {
 namespace {
@@ -49,6 +51,11 @@ std::vector<Model> models() {
   families.push_back(kGemma);
   for (const ModelShape& shape : families) {
     for (const Format* matrices : all_formats()) {
+      if (shape.architecture == families.front().architecture) {
+        ModelShape untied = shape;  // its embedding lies as in the file
+        untied.tied = false;
+        out.push_back({untied, {matrices, nullptr}, false, 1});
+      }
       out.push_back({shape, {matrices, nullptr}, false, 1});
       if (shape.architecture == families.front().architecture) out.push_back({shape, {matrices, nullptr}, true, 1});
     }
@@ -59,6 +66,24 @@ std::vector<Model> models() {
     }
   }
   return out;
+}
+
+Status add_kernels(const Model& model, const Device& device, const std::string& level, Kernels& kernels) {
+  TERN_TRY(const std::unique_ptr<ModelFile> file, make_synthetic_model(model.shape, model.formats));
+  StepShape shape;
+  shape.max_sequences = shape.max_rows = model.sequences;
+  shape.pages_per_sequence = (model.context + shape.page - 1) / shape.page;
+  shape.kv = model.precise ? DType::f32 : DType::f16;
+  TERN_TRY(Graph graph, build_step_graph(*file, shape));
+  Options options;
+  options.ranges = step_ranges(shape);
+  options.precise = model.precise;
+  CompileTimings timings;
+  TERN_TRY(Program program, engine::lowered(std::move(graph), device, options, timings));
+  for (KernelDef& def : program.kernels) {
+    if (def.kind == KernelDef::Kind::kir) kernels.emplace(engine::object_key(def.code, level), std::move(def));
+  }
+  return ok();
 }
 
 }  // namespace tern::packs

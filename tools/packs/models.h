@@ -1,8 +1,12 @@
 // The models that packs hold every kernel of.
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
+#include "base/hash.h"
+#include "program/program.h"
 #include "tern/llm.h"
 #include "tern/llm/synthetic.h"
 
@@ -14,10 +18,16 @@ struct Model {
   SyntheticOptions formats;
   bool precise = false;
   uint32_t sequences = 1;
+  uint32_t context = 4096;
 };
 
 // Kernels know formats, heads and what is fused, not how wide or deep a model is: a few layers of each shape, each
 // format and usual mixture of formats in one shape of each family.
 std::vector<Model> models();
+
+// kir by key, for one level.
+using Kernels = std::map<Hash, KernelDef>;
+// Adds those of a model's step graph, lowered for the device: a cpu of that level.
+Status add_kernels(const Model& model, const Device& device, const std::string& level, Kernels& kernels);
 
 }  // namespace tern::packs

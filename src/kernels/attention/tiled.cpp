@@ -69,7 +69,9 @@ class Attention {
   }
 
   void run() {
-    const int blocks = static_cast<int>(d_.heads / s_.heads);  // of query heads
+    heads_ = l_.argument(static_cast<int64_t>(d_.heads)), kv_heads_ = l_.argument(static_cast<int64_t>(d_.kv_heads));
+    const int64_t count = d_.heads / s_.heads;  // blocks of query heads
+    const V blocks = count == 1 ? kir::constant(kir::u32, 1) : l_.argument(count);
     const V which = kir::group() % blocks;
     const int per_kv = static_cast<int>(d_.heads / d_.kv_heads / s_.heads);
     first_token_ = kir::group() / blocks * static_cast<int>(s_.tokens);
@@ -93,7 +95,7 @@ class Attention {
   void each_row(const std::function<void(V)>& f) { kir::For(0, s_.rows(), f); }
   V token_of(V row) { return kir::min(first_token_ + row / static_cast<int>(s_.heads), tokens_ - 1); }
   V head_of(V row) { return first_head_ + row % static_cast<int>(s_.heads); }
-  V q_row(V row) { return token_of(row) * static_cast<int>(d_.heads) + head_of(row); }
+  V q_row(V row) { return token_of(row) * heads_ + head_of(row); }
   // Running maximum, sum of weights, and what the last block scaled earlier sums by.
   V top(V row) { return state_[row * 3]; }
   V sum(V row) { return state_[row * 3 + 1]; }
@@ -179,7 +181,7 @@ class Attention {
       const V entry = as_i32(pages_[s * per_sequence + kir::select(inside, key / page, zero())]);
       const V slot = page == 1 ? kir::bitcast(kir::u32, entry) : kir::bitcast(kir::u32, entry) * page + key % page;
       const V good = inside && 0 <= entry && slot < slots;
-      rows_.store(at, kir::select(good, slot, zero()) * static_cast<int>(d_.kv_heads) + kv_head_);
+      rows_.store(at, kir::select(good, slot, zero()) * kv_heads_ + kv_head_);
       seen_.store(at, kir::cast(kir::u32, good));
     });
   }
@@ -322,7 +324,7 @@ class Attention {
   int L_, parts_ = 1;
   kir::Buffer q_, k_, v_, pages_, row_start_, kv_length_, position_, out_;
   Shared queries_, weights_, sums_, rows_, seen_, state_, tokens_of_;
-  V first_token_, kv_head_, first_head_, tokens_, sequences_;
+  V heads_, kv_heads_, first_token_, kv_head_, first_head_, tokens_, sequences_;
   std::vector<V> sequence_, at_;  // by token
 };
 

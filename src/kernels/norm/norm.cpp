@@ -15,7 +15,8 @@ namespace {
 using kir::V;
 using kir::Var;
 
-constexpr int kSums = 4;  // accumulators of a lane
+constexpr int kSums = 4;         // accumulators of a lane
+constexpr int64_t kShort = 256;  // columns
 
 class Row {
  public:
@@ -24,7 +25,7 @@ class Row {
         p_(p),
         desc_(std::get<NormDesc>(p.desc)),
         row_(kir::group()),
-        columns_(l.size(p.extent[1])),
+        columns_(row_size(p.extent[1])),
         lanes_(static_cast<int>(l.b().lanes())) {
     const int x = find_role(p, Role::x);
     const auto type =
@@ -37,7 +38,7 @@ class Row {
     const auto known = p_.extent[1].constant();
     const int sums = known && *known < int64_t{lanes_} * kSums ? 1 : kSums;
     const bool exact = known && *known % (int64_t{lanes_} * sums) == 0;
-    kir::For(0, l_.size(l_.dims().ceildiv(p_.extent[1], int64_t{lanes_} * sums)), [&](V i) {
+    kir::For(0, row_size(l_.dims().ceildiv(p_.extent[1], int64_t{lanes_} * sums)), [&](V i) {
       for (int u = 0; u < sums; ++u) {
         const V c = (i * sums + u) * lanes_ + kir::lane();
         if (exact)
@@ -116,7 +117,7 @@ class Row {
     const Part& part = p_.parts[0];
     const int lanes = lanes_;
     const bool whole = l_.dims().divisible(p_.extent[1], lanes).value_or(false);
-    kir::For(0, l_.size(l_.dims().ceildiv(p_.extent[1], lanes)), [&](V block) {
+    kir::For(0, row_size(l_.dims().ceildiv(p_.extent[1], lanes)), [&](V block) {
       const V column = block * lanes + kir::lane();
       auto body = [&] {
         const V axes[2] = {row_, column};
@@ -148,6 +149,11 @@ class Row {
   }
 
  private:
+  // Rows as short as a head are part of the kernel, longer ones arguments.
+  V row_size(Dim d, Launcher::Place place = Launcher::Place::current()) {
+    const auto known = p_.extent[1].constant();
+    return known && *known <= kShort ? l_.size(d, place) : l_.argument(d, place);
+  }
   V number(double v) { return kir::constant(type_, v); }
 
   Launcher& l_;

@@ -156,9 +156,9 @@ class Decoder {
     const Ref var = node(set).a, value = node(set).b;
     if (root_[value] != value || leaf(value) || kir::op_info(node(value).op).cls != kir::OpClass::pure) return;
     if (uses_[value].size() != 1 || block_of_[value] != block_of_[set] || blocks(value) != blocks(var)) return;
-    for (size_t j = i; j-- > 0 && block[j] != value;) {
-      const Node& between = node(block[j]);
-      if (control(block[j]) || ((between.op == Op::get || between.op == Op::set) && between.a == var)) return;
+    for (size_t j = i; j > 0 && block[j - 1] != value; --j) {
+      const Ref r = block[j - 1];
+      if (control(r) || ((node(r).op == Op::get || node(r).op == Op::set) && node(r).a == var)) return;
     }
     forward_[set] = value;
     into_[value] = var;

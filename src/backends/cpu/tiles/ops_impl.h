@@ -20,7 +20,7 @@ using kir::Type;
 
 template <class T>
 struct Vector {
-  typedef T type __attribute__((vector_size(kBlockLanes * sizeof(T))));
+  using type [[gnu::vector_size(kBlockLanes * sizeof(T))]] = T;
 };
 template <class T>
 using Vec = typename Vector<T>::type;
