@@ -22,8 +22,8 @@ class Launcher {
   DimTable& dims() { return ctx_.asked.dims; }
   const Problem& problem() const { return problem_; }
 
-  // A size as a u32: folded where it is constant and small, else one dim of the kernel.
   using Place = std::source_location;
+  // A size as a u32: folded where it is constant and small, else one dim of the kernel.
   kir::V size(Dim d, Place place = Place::current());
   // A size that is never part of the kernel, so that one kernel serves them all. Each place of the source has arguments
   // of its own: sizes that are equal by chance in one model make no kernel of their own.
