@@ -5,6 +5,7 @@
 
 #include "base/platform/module.h"
 #include "base/version.h"
+#include "engine/registry.h"
 
 namespace tern::engine {
 namespace {
@@ -19,6 +20,21 @@ std::vector<std::string> parts_of(std::string_view isa) {
     const size_t plus = std::min(isa.find('+', at), isa.size());
     out.emplace_back(isa.substr(at, plus - at));
     at = plus + 1;
+  }
+  return out;
+}
+
+std::string path_of(const std::string& folder, std::string_view level) {
+  return folder + "/" + std::string(level) + std::string(kEnding);
+}
+
+// The levels that the folder has packs of. (Walking it would end the process where memory ends: libstdc++ does.)
+std::vector<std::string> levels_in(const std::string& folder) {
+  std::vector<std::string> out;
+  if (folder.empty()) return out;
+  for (const std::string_view level : pack_levels()) {
+    std::error_code ignored;
+    if (std::filesystem::exists(path_of(folder, level), ignored)) out.emplace_back(level);
   }
   return out;
 }
@@ -72,28 +88,15 @@ std::string best_level(std::string_view isa, const std::vector<std::string>& lev
 
 std::vector<FoundPack> list_packs(const std::string& folder) {
   std::vector<FoundPack> out;
-  std::error_code failed;
-  for (const auto& file : std::filesystem::directory_iterator(folder, failed)) {
-    const std::string name = file.path().filename().string();
-    if (name.size() <= kEnding.size() || !name.ends_with(kEnding)) continue;
-    const std::string level = name.substr(0, name.size() - kEnding.size());
-    out.push_back({file.path().string(), level, open_checked(file.path().string(), level)});
-  }
-  std::sort(out.begin(), out.end(), [](const FoundPack& a, const FoundPack& b) { return a.level < b.level; });
+  for (const std::string& level : levels_in(folder))
+    out.push_back({path_of(folder, level), level, open_checked(path_of(folder, level), level)});
   return out;
 }
 
 std::optional<FoundPack> pack_for(const std::string& folder, std::string_view isa) {
-  if (folder.empty()) return std::nullopt;
-  std::vector<std::string> levels;
-  std::error_code failed;
-  for (const auto& file : std::filesystem::directory_iterator(folder, failed)) {
-    const std::string name = file.path().filename().string();
-    if (name.ends_with(kEnding)) levels.push_back(name.substr(0, name.size() - kEnding.size()));
-  }
-  std::string level = best_level(isa, levels);
+  std::string level = best_level(isa, levels_in(folder));
   if (level.empty()) return std::nullopt;
-  std::string path = folder + "/" + level + std::string(kEnding);
+  std::string path = path_of(folder, level);
   auto pack = open_checked(path, level);
   return FoundPack{std::move(path), std::move(level), std::move(pack)};
 }

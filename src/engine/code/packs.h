@@ -27,7 +27,7 @@ struct FoundPack {
   std::string path, level;
   Result<runtime::KernelPack> pack;  // or why it is not taken
 };
-// Every pack of the folder, by name.
+// Every pack of the folder, by level.
 std::vector<FoundPack> list_packs(const std::string& folder);
 // The one that a processor takes; nothing where the folder has none for it.
 std::optional<FoundPack> pack_for(const std::string& folder, std::string_view isa);
