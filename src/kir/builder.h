@@ -96,6 +96,9 @@ class Buffer {
   void store(const V& index, std::initializer_list<V> values) const {
     store(index, std::span(values.begin(), values.size()));
   }
+  // A hint that the lanes will read around this (uniform) element soon; nothing where memory is not cached by
+  // addresses (caps.lockstep tells). It may lie outside.
+  void prefetch(const V& index) const;
   // Another view of the same binding, at element 0 of it: the offset of this view is dropped.
   Buffer as(Type type, int width = 1) const;
   // This view, `elements` (uniform) further on: windows whose start no binding offset can express.

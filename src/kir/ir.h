@@ -42,13 +42,14 @@
 //   byte of a names. Where caps.byte_lookup. tuple, part        tuple: `width` values of one
 //   type (operands a..d), used by a wide store only. part: element imm of a wide load. load               imm: view, a:
 //   u32 index *in elements of the view* (a wide element counts once). width > 1: used by `part` only. store imm: view,
-//   a: index, b: value (a tuple when the view is wide). Type::none. wg_load wg_store   imm: workgroup array, a: u32
-//   index, (b: value). Arrays hold garbage at the start of a workgroup. var, get, set      var: a: first value. get: a:
-//   var. set: a: var, b: value. A var is private to its lane. branch             a: b1; body: list. Lanes where a is
-//   false skip it. loop               a: lo, b: hi, both i32 or both u32, uniform; body. The node itself is the index;
-//   runs while index < hi. barrier            all lanes arrive; orders workgroup and global memory of this workgroup.
-//   Uniform control only. subgroup_add min max   f32, i32, u32 over the subgroup's lanes; uniform control only. The
-//   order is fixed on lockstep devices and in the
+//   a: index, b: value (a tuple when the view is wide). Type::none. prefetch   imm: view, a: u32
+//   index: a hint that what lies there is read soon; may lie outside of the view, changes nothing. wg_load wg_store
+//   imm: workgroup array, a: u32 index, (b: value). Arrays hold garbage at the start of a workgroup. var, get, set var:
+//   a: first value. get: a: var. set: a: var, b: value. A var is private to its lane. branch             a: b1; body:
+//   list. Lanes where a is false skip it. loop               a: lo, b: hi, both i32 or both u32, uniform; body. The
+//   node itself is the index; runs while index < hi. barrier            all lanes arrive; orders workgroup and global
+//   memory of this workgroup. Uniform control only. subgroup_add min max   f32, i32, u32 over the subgroup's lanes;
+//   uniform control only. The order is fixed on lockstep devices and in the
 //                      interpreter: with n lanes left and h = ceil(n / 2), lane i < n - h takes op(v[i], v[i + h]),
 //                      then n = h.
 //
@@ -145,6 +146,8 @@ struct Array {
   uint32_t count = 0;
   bool operator==(const Array&) const = default;
 };
+
+inline bool has_view(const Node& n) { return n.op == Op::load || n.op == Op::store || n.op == Op::prefetch; }
 
 inline constexpr uint32_t kNodeBudget = 400;  // statements; compilers take seconds on longer kernels
 

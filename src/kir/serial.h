@@ -10,7 +10,7 @@
 
 namespace tern::kir {
 
-inline constexpr uint32_t kSerialVersion = 2;
+inline constexpr uint32_t kSerialVersion = 3;
 
 // Deterministic, little-endian, the same on every host.
 std::vector<std::byte> serialize(const Kernel& kernel);

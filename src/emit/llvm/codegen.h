@@ -96,6 +96,7 @@ class Codegen {
   Place view_place(uint64_t view);
   Place array_place(uint64_t array);
   llvm::Value* address(const Place& p, llvm::Value* index);
+  void prefetch(const Place& p, const Value& index);
   std::vector<Value> load_rows(const kir::Node& load);
   Value load(const Place& p, const Value& index, uint32_t width, uint32_t part);
   void store(const Place& p, const Value& index, const std::vector<Value>& values);

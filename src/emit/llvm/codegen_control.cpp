@@ -118,6 +118,7 @@ void Codegen::statement(kir::Ref ref) {
         all.push_back(value(n.b));
       return store(view_place(n.imm), value(n.a), all);
     }
+    case Op::prefetch: return prefetch(view_place(n.imm), value(n.a));
     case Op::wg_load: values_[ref] = load(array_place(n.imm), value(n.a), 1, 0); return;
     case Op::wg_store: return store(array_place(n.imm), value(n.a), {value(n.b)});
     case Op::tuple:

@@ -248,6 +248,14 @@ std::vector<Value> Codegen::load_rows(const kir::Node& n) {
   return out;
 }
 
+void Codegen::prefetch(const Place& p, const Value& index) {
+  if (!index.scalar()) return;  // a hint for one place
+  llvm::Value* at = b_.CreateGEP(p.element, p.pointer, b_.CreateZExt(index.v, b_.getInt64Ty()));
+  // Not into the first level: it is full of what is in use.
+  llvm::Value *read = b_.getInt32(0), *second_level = b_.getInt32(2), *data = b_.getInt32(1);
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()}, {at, read, second_level, data});
+}
+
 Value Codegen::load(const Place& p, const Value& index, uint32_t width, uint32_t part) {
   auto scaled = [&](llvm::Value* v) -> llvm::Value* {
     if (width == 1 || !v) return v;

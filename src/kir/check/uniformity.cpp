@@ -57,6 +57,7 @@ class Walk {
         case Op::subgroup_min:
         case Op::subgroup_max: mark(u_.varying[r], !lockstep_); break;
         case Op::store:
+        case Op::prefetch:
         case Op::wg_store:
         case Op::barrier: break;
         default: mark(u_.varying[r], any); break;

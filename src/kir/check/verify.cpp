@@ -203,10 +203,11 @@ class Verifier {
   }
 
   Status memory(Ref r, const Node& n) {
-    const bool writes = n.op == Op::store || n.op == Op::wg_store, global = n.op == Op::load || n.op == Op::store;
+    const bool writes = n.op == Op::store || n.op == Op::wg_store, global = has_view(n);
     if (n.imm >= (global ? k_.views.size() : k_.arrays.size()))
       return bad(r, global ? "names a view that is not there" : "names an array that is not there");
     TERN_OK(expect(r, of(n.a) == u32, "a u32 index"));
+    if (n.op == Op::prefetch) return expect(r, n.type == Type::none, "no value");
     const Type held = global ? type_info(k_.views[n.imm].type).loaded : k_.arrays[n.imm].type;
     const uint8_t width = global ? k_.views[n.imm].width : 1;
     if (writes) {

@@ -143,6 +143,18 @@ Parts Buffer::load(const V& index) const {
   return out;
 }
 
+void Buffer::prefetch(const V& index) const {
+  B& b = B::current();
+  if (binding_ == kNone) return b.fail("a prefetch from a buffer that was never declared");
+  V i = b.typed(index, u32);
+  if (offset_.valid()) i = i + offset_;
+  if (b.failed() || !b.caps().lockstep) return;
+  // In words: views of smaller elements may not reach an emitter.
+  const int bytes = static_cast<int>(type_bytes(type_)) * width_;
+  const V word = bytes >= 4 ? i * (bytes / 4) : i / (4 / bytes);
+  b.emit(Op::prefetch, Type::none, word, {}, {}, b.s_->view(binding_, u32, 1));
+}
+
 void Buffer::store(const V& index, const V& value) const { store(index, std::span(&value, 1)); }
 
 void Buffer::store(const V& index, std::span<const V> values) const {

@@ -33,6 +33,7 @@ class Sweep {
       const Node& n = k_.nodes[*it];
       switch (n.op) {
         case Op::store:
+        case Op::prefetch:
         case Op::wg_store:
         case Op::barrier: keep(*it); break;
         case Op::set:  // a variable lives by its readers
@@ -63,7 +64,7 @@ class Sweep {
       if (!live_[r]) continue;
       node_of[r] = static_cast<Ref>(out.nodes.size());
       out.nodes.push_back(nodes[r]);
-      if (nodes[r].op == Op::load || nodes[r].op == Op::store) view_uses[nodes[r].imm] = 1;
+      if (has_view(nodes[r])) view_uses[nodes[r].imm] = 1;
     }
     for (uint32_t v = 0; v < views.size(); ++v) {
       if (!view_uses[v]) continue;
@@ -75,7 +76,7 @@ class Sweep {
     for (Node& n : out.nodes) {
       for (Ref* r : {&n.a, &n.b, &n.c, &n.d}) *r = *r == kNone ? kNone : node_of[*r];
       if (n.body != kNone) n.body = block_of[n.body];
-      if (n.op == Op::load || n.op == Op::store) n.imm = view_uses[n.imm];
+      if (has_view(n)) n.imm = view_uses[n.imm];
     }
     k_ = std::move(out);
   }

@@ -118,6 +118,7 @@ class Interp {
         each_operand(n, [&](Ref o) { std::copy_n(at(o), lanes_, at(r) + size_t{p++} * lanes_); });
         return true;
       }
+      case Op::prefetch: return true;
       case Op::load:
       case Op::store: return global(r, n, on);
       case Op::wg_load:

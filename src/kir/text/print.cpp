@@ -90,6 +90,7 @@ class Printer {
     switch (n.op) {
       case Op::load: out_ += "load " + wide(n.type, n.width) + " " + view(n.imm) + "[" + value(n.a) + "]"; return;
       case Op::store: out_ += "store " + view(n.imm) + "[" + value(n.a) + "] = " + value(n.b); return;
+      case Op::prefetch: out_ += "prefetch " + view(n.imm) + "[" + value(n.a) + "]"; return;
       case Op::wg_load:
         out_ += "wg_load " + std::string(type_name(n.type)) + " " + k_.arrays[n.imm].name + "[" + value(n.a) + "]";
         return;

@@ -1,4 +1,5 @@
 // Every op and every memory form, compiled code against the interpreter.
+#include "kir/print.h"
 #include "unit/emit/harness.h"
 
 namespace tern::test {
@@ -262,6 +263,23 @@ TEST(Forms, StreamingStores) {
     If(i < dim("n"), [&] { y.store(i, x[i] * 2.f); });
     Bytes m = {bytes_of(std::vector<float>(64 * 5, 1.5f)), std::vector<std::byte>(64 * 5 * 4)};
     differ(b.finish(), isa, m, {64 * 4 + 13}, 5);
+  }
+}
+
+TEST(Forms, Prefetches) {
+  for (const std::string& isa : targets()) {
+    B b("ask", 16, caps_for(isa));
+    Buffer x = buffer("x", f32), y = buffer("y", f32, write);
+    const V i = group() * 16 + lane();
+    x.as(f16).prefetch(group() * 32 + 1000000);  // far outside: a hint reads nothing
+    x.prefetch(i);                               // of no one place
+    y.store(i, x[i] * 2.f);
+    auto kernel = b.finish();
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+    const std::string text = print(*kernel);
+    EXPECT_NE(text.find("prefetch"), std::string::npos) << text;
+    Bytes m = {bytes_of(std::vector<float>(64, 1.5f)), std::vector<std::byte>(64 * 4)};
+    differ(kernel, isa, m, {}, 4);
   }
 }
 

@@ -283,6 +283,21 @@ TEST(Legalise, RoundingTo16Bits) {
   EXPECT_EQ(r_data, brain);
 }
 
+TEST(Legalise, PrefetchesAreForMemoryCachedByAddress) {
+  for (bool lockstep : {true, false}) {
+    B b("ask", 4, lockstep ? lockstep_caps() : test_caps());
+    Buffer x = buffer("x", f32), y = buffer("y", f32, Access::write);
+    x.at(dim("first")).prefetch(V(8));
+    y.store(lane(), x[lane()]);
+    auto kernel = b.finish();
+    ASSERT_OK(kernel);
+    EXPECT_EQ(print(*kernel).find("prefetch") != std::string::npos, lockstep);
+    std::vector<float> in = {1, 2, 3, 4}, out(4);
+    ASSERT_OK(run_kernel(*kernel, {bytes_of(in), bytes_of(out)}, std::vector<uint32_t>(kernel->dims.size()), 1));
+    EXPECT_EQ(out, in);
+  }
+}
+
 TEST(Legalise, ViewsOfOneBindingAndElementOffsets) {
   // A row: one f16 scale and one pad, then a word of codes; rows start `first` rows on.
   for (bool native : {true, false}) {

@@ -290,7 +290,7 @@ TEST(Serial, BytesAreExactAndBadBytesAreRefused) {
   EXPECT_MENTIONS(error_text(deserialize(longer)), "bytes behind the kernel");
   auto newer = bytes;
   newer[4] = std::byte{99};
-  EXPECT_MENTIONS(error_text(deserialize(newer)), "kernel form 99; this build reads 2");
+  EXPECT_MENTIONS(error_text(deserialize(newer)), "kernel form 99; this build reads 3");
 }
 
 TEST(Serial, FlippedBytesNeverPassTheVerifierUnsafely) {
@@ -326,7 +326,7 @@ TEST(Serial, FirstBytesAreFixed) {
   auto k = b.finish();
   ASSERT_OK(k);
   const std::vector<int> want = {
-      'k', 'i', 'r', '\n', 2, 1, 'k', 1, 0, 0x90, 3,  // version, name, lanes, subgroup, budget 400
+      'k', 'i', 'r', '\n', 3, 1, 'k', 1, 0, 0x90, 3,  // version, name, lanes, subgroup, budget 400
       1,   1,   'y', 3,    1, 1, 0,                   // binding y: u32, 1 wide, write
       1,   0,   3,   1,    0, 0,                      // one view; no dims, no arrays
       3,   0,   3,   1,    0, 0, 0,   3, 1, 7,    0, 40, 0, 1, 1, 2, 0, 0, 1, 1, 2};
