@@ -1,6 +1,9 @@
 // One candidate on one Problem, compiled for this machine and timed on one thread.
 #pragma once
 
+#include <sys/mman.h>
+
+#include <cstring>
 #include <ctime>
 #include <functional>
 #include <memory>
@@ -16,13 +19,18 @@
 namespace tern::bench {
 
 struct Aligned {
+  static constexpr uint64_t kHuge = uint64_t{2} << 20;
   std::unique_ptr<std::byte[]> raw;
   std::byte* data = nullptr;
   uint64_t bytes = 0;
   void make(uint64_t n) {
+    // Huge pages for what is large, as devices hold it.
+    const uint64_t page = n > kHuge ? kHuge : 4096;
     bytes = n;
-    raw = std::make_unique<std::byte[]>(n + 4096);
-    data = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(raw.get()) + 4095) / 4096 * 4096);
+    raw = std::make_unique_for_overwrite<std::byte[]>(n + page);
+    data = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(raw.get()) + page - 1) / page * page);
+    if (n > kHuge) madvise(data, n, MADV_HUGEPAGE);
+    std::memset(data, 0, n);
   }
 };
 

@@ -209,20 +209,29 @@ void norm(Table& t, int64_t rows, int64_t n, bool blocks) {
   });
 }
 
-// Decode or prefill of one sequence at SmolLM2-135M's shape: 9 heads, 3 of keys, 64 wide, pages of 16.
-void attention(Table& t, int64_t tokens, int64_t keys) {
-  const std::string name = "attention f16 " + std::to_string(tokens) + " tokens, " + std::to_string(keys) + " keys";
+// Decode or prefill of one sequence at SmolLM2-135M's shape: 9 heads, 3 of keys, 64 wide, pages of 32. Decode is
+// bound by the bytes of the keys and values, prefill by its products.
+void attention(Table& t, KvKind kv, int64_t tokens, int64_t keys) {
+  const std::string name = "attention " + std::string(kv_kind_name(kv)) + " " + std::to_string(tokens) + " tokens, " +
+                           std::to_string(keys) + " keys";
   if (!t.wants(name)) return;
   Instance i;
   i.p.family = Family::attention;
   AttentionDesc d;
-  d.heads = 9, d.kv_heads = 3, d.head_size = d.value_size = 64, d.page = 16, d.scale = 0.125;
+  d.heads = 9, d.kv_heads = 3, d.head_size = d.value_size = 64, d.page = 32, d.scale = 0.125, d.kv = kv;
   i.p.desc = d;
   i.p.extent = {tokens, 1};
-  const int64_t pages = keys / 16;
+  const int64_t pages = keys / 32;
+  const auto state = [&](bool is_key) {
+    TensorType type = *kv_state_type(kv, is_key, pages, 3, 64, 32);
+    int64_t rest = 1;
+    for (size_t a = 1; a < type.shape.size(); ++a) rest *= *type.shape[a].constant();
+    type.shape = {pages, rest};
+    return type;
+  };
   i.add(Role::q, {DType::f32, {tokens, 9, 64}});
-  i.add(Role::k, {DType::f16, {keys, 3, 64}}, Access::read, Origin::state);
-  i.add(Role::v, {DType::f16, {keys, 3, 64}}, Access::read, Origin::state);
+  i.add(Role::k, state(true), Access::read, Origin::state);
+  i.add(Role::v, state(false), Access::read, Origin::state);
   const auto start = i.add(Role::row_start, {DType::i32, {2}}), length = i.add(Role::kv_length, {DType::i32, {1}}),
              table = i.add(Role::pages, {DType::i32, {1, pages}}),
              position = i.add(Role::position, {DType::i32, {tokens}});
@@ -236,7 +245,10 @@ void attention(Table& t, int64_t tokens, int64_t keys) {
   for (int64_t q = 0; q < tokens; ++q)
     i.data<int32_t>(position)[q] = static_cast<int32_t>(keys - tokens + q),
     pairs += static_cast<double>(keys - tokens + q + 1);
-  t.add(name, "flop", pairs * 9 * 64 * 4, i, {});
+  if (tokens == 1)
+    t.add(name, "read", static_cast<double>(2 * keys * kv_token_bytes(kv, 3, 64)), i, {});
+  else
+    t.add(name, "flop", pairs * 9 * 64 * 4, i, {});
 }
 
 void sample(Table& t, int64_t vocabulary, bool greedy) {
@@ -306,9 +318,13 @@ int run(int argc, char** argv) {
   region(t, 1 << 14, false);
   norm(t, 512, 576, false);
   norm(t, 512, 576, true);
-  attention(t, 1, 512);
-  attention(t, 1, 4096);
-  attention(t, 256, 512);
+  for (const KvKind kv : kKvKinds) {
+    attention(t, kv, 1, 512);
+    attention(t, kv, 1, 4096);
+    attention(t, kv, 1, 65536);
+    attention(t, kv, 256, 512);
+  }
+  attention(t, KvKind::f16, 256, 4096);
   sample(t, 49152, true);
   sample(t, 49152, false);
   t.finish();

@@ -17,6 +17,7 @@
 #include "tern/compile.h"
 #include "tern/device.h"
 #include "tern/import/model_file.h"
+#include "tern/kv.h"
 #include "tern/llm/tokenizer.h"
 #include "tern/session.h"
 
@@ -25,7 +26,8 @@ namespace tern {
 struct LlmOptions {
   std::string device = "cpu";
   DeviceOptions device_options;
-  bool precise = false;        // float activations and f32 KV; slower, closer to exact arithmetic
+  bool precise = false;        // float activations; slower, closer to exact arithmetic
+  std::optional<KvKind> kv;    // how keys and values are kept; by default f16, f32 where `precise`
   uint32_t context = 0;        // tokens a sequence may hold, exactly; 0: the model's own, at most 4096
   uint32_t max_sequences = 1;  // that live at once
   // Tokens of one step at most; longer prompts take several. A device whose bindings hold fewer gets half, a quarter …
@@ -48,7 +50,8 @@ struct LlmInfo {
 // What a model takes before a weight is read; LanguageModel::plan makes it.
 struct LlmPlan {
   LlmInfo info;
-  uint32_t context = 0;          // tokens that it was planned for
+  uint32_t context = 0;  // tokens that it was planned for
+  KvKind kv = KvKind::f16;
   MemoryNeed need;               // on the device
   uint64_t host = 0;             // of the process beside it: the tokenizer
   DeviceMemory memory;           // of the device at the time of planning
@@ -153,13 +156,18 @@ class LanguageModel {
   std::unique_ptr<Impl> impl_;
 };
 
+// What options keep keys and values as.
+inline KvKind kv_kind(const std::optional<KvKind>& asked, bool precise) {
+  return asked.value_or(precise ? KvKind::f32 : KvKind::f16);
+}
+
 // The graph of one step of a model, for verify, explain and own compilations. Inputs: ids, position, slot [T] i32;
 // row_start [S+1], kv_length [S], pages [S, P], rows [L] i32; settings [L, 8] f32, history [L, H] i32, seeds [L, 4]
-// u32. Outputs: next [L] i32, logits [L, V] f32. States: blk.N.k, blk.N.v [slots, Hk, D].
+// u32. Outputs: next [L] i32, logits [L, V] f32. States: blk.N.k and blk.N.v, a row a page (tern/kv.h).
 struct StepShape {
   uint32_t max_tokens = 512, max_sequences = 1, max_rows = 1;
   uint32_t page = 32, pages_per_sequence = 128, history = 64;
-  DType kv = DType::f16;
+  KvKind kv = KvKind::f16;
   bool taps = false;  // outputs "blk.N" of every layer
 };
 Result<Graph> build_step_graph(const ModelFile& file, const StepShape& shape);

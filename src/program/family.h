@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "tern/kv.h"
 #include "tern/shape.h"
 
 namespace tern {
@@ -55,15 +56,15 @@ struct MatmulDesc {
   bool high_precision = false;  // x, where it is quantised, in 16 bits
   bool operator==(const MatmulDesc&) const = default;
 };
-// attention over a paged or dense KV state; extent = {tokens T, sequences S}. Operands by role: q [T, Hq*D], k and v
-// (states [slots, Hk*D]), row_start [S+1], kv_length [S], pages [S, P] (slot of key j of sequence s: pages[s, j / page]
-// * page + j % page), position [T], optional mask/bias, sinks; out [T, Hq*Dv].
+// attention over a paged KV state; extent = {tokens T, sequences S}. Operands by role: q [T, Hq*D], k and v (states
+// [pages, the rest], tern/kv.h says how they lie), row_start [S+1], kv_length [S], pages [S, P] (slot of key j of
+// sequence s: pages[s, j / page] * page + j % page), position [T], optional mask/bias, sinks; out [T, Hq*Dv].
 struct AttentionDesc {
   uint32_t heads = 1, kv_heads = 1, head_size = 0, value_size = 0, page = 1;
   double scale = 1, soft_cap = 0;
   bool causal = true;
   uint32_t window = 0;  // 0: none; else keys with q_position - k_position >= window are masked
-  bool paged = true;    // false: dense batch attention, operands [B, S, H, D]
+  KvKind kv = KvKind::f16;
   bool operator==(const AttentionDesc&) const = default;
 };
 // gather: out[o, i, n] = data[o, index[i], n]; extent = {outer, indices, inner}. An index outside the axis is an error
@@ -71,8 +72,12 @@ struct AttentionDesc {
 struct GatherDesc {
   bool operator==(const GatherDesc&) const = default;
 };
-// store: state[index[t], :] = cast(prologue(t, :)); extent = {tokens, columns}. An index outside is dropped.
+// store: state[index[t], :] = cast(prologue(t, :)); extent = {tokens, columns}. An index outside is dropped. With a
+// page the state is a KV state [pages, the rest] and index[t] a slot: tern/kv.h says what becomes of the columns.
 struct StoreDesc {
+  uint32_t page = 0, heads = 0, size = 0;  // 0: plain rows
+  bool keys = false;
+  KvKind kv = KvKind::f16;
   bool operator==(const StoreDesc&) const = default;
 };
 // convert: the same value in another layout (f32 rows -> int8 blocks); extent = {rows, columns}.

@@ -100,10 +100,12 @@ class ProblemHasher {
         .f64(d.soft_cap)
         .u64(d.causal)
         .u64(d.window)
-        .u64(d.paged);
+        .u64(static_cast<uint64_t>(d.kv));
   }
   void fields(const GatherDesc&) {}
-  void fields(const StoreDesc&) {}
+  void fields(const StoreDesc& d) {
+    h_.u64(d.page).u64(d.heads).u64(d.size).u64(d.keys).u64(static_cast<uint64_t>(d.kv));
+  }
   void fields(const ConvertDesc&) {}
   void fields(const SampleDesc&) {}
   void fields(const ScanDesc&) {}

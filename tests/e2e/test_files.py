@@ -178,6 +178,18 @@ class Plan(ProgramTest):
         self.assertEqual(one["weights_bytes"], four["weights_bytes"])
         wide = self.ok_json("plan", path(SMALL), "--ctx", 32, "--precise")
         self.assertEqual(wide["state_bytes"], 2 * one["state_bytes"])  # f32 instead of f16
+        self.assertEqual((one["kv"], wide["kv"]), ("f16", "f32"))
+
+    def test_kinds_of_kv(self):
+        shape = ["plan", "--shape", "smollm2-135m", "--format", "q4_0", "--ctx", 4096]
+        # 30 layers, keys and values, 3 heads of 64; q8 and q4 with two f16 scales a head.
+        for kind, head in (("f32", 256), ("f16", 128), ("bf16", 128), ("q8", 68), ("q4", 36)):
+            plan = self.ok_json(*shape, "--kv", kind)
+            self.assertEqual((plan["kv"], plan["state_bytes"]), (kind, 4096 * 30 * 2 * 3 * head))
+        self.assertEqual(self.ok_json(*shape, "--precise", "--kv", "q8")["kv"], "q8")
+        self.assertIn(b"keys and values of the context, q4", self.ok(*shape, "--kv", "q4"))
+        self.refused(WRONG_USE, *shape, "--kv", "q3")
+        self.refused(BAD_INPUT, "plan", path(SMALL), "--kv", "q8", says="multiples of 32, this one is")
 
     def test_use(self):
         self.assertIn(b"weights", self.ok("plan", path(SMALL), "--device", "mean"))

@@ -41,6 +41,13 @@ class Run(ProgramTest):
                 with self.subTest(name):
                     self.assertEqual(len(self.greedy(name, ids=[1, 43, 72], top=1)["ids"]), 8)
 
+    def test_kinds_of_kv(self):
+        for kind in ("f32", "bf16"):
+            self.check(SMALL, self.greedy(SMALL, "--kv", kind), CASES[SMALL]["run"]["tol_int8"])
+        self.assertEqual(self.greedy(SMALL, "--kv", "f16")["top_logits"], self.greedy(SMALL)["top_logits"])
+        self.assertNotEqual(self.greedy(SMALL, "--kv", "bf16")["top_logits"], self.greedy(SMALL)["top_logits"])
+        self.refused(BAD_INPUT, "run", path(SMALL), "--kv", "q4", "-p", "Hi", says="multiples of 32, this one is")
+
     def test_mean_device(self):
         for name in (SMALL, "model_ok_q4_0.gguf"):
             with self.subTest(name):
@@ -193,6 +200,13 @@ class Bench(ProgramTest):
         share = figures["decode_bytes_per_token"] * figures["decode_tokens_per_s"] / figures["read_bytes_per_s"]
         self.assertAlmostEqual(figures["decode_roof_share"], share, delta=1e-6 * share)
         self.assertEqual(len(figures["decode_rounds"]), 2)
+
+    def test_depth(self):
+        near, far = (self.ok_json("bench", path(SMALL), "-p", 4, "-n", 2, "-r", 1, "--depth", n) for n in (0, 64))
+        self.assertEqual((near["depth"], far["depth"], far["kv"]), (0, 64, "f16"))
+        more = self.ok_json("plan", path(SMALL), "--ctx", 64)["state_bytes"]
+        self.assertEqual(far["decode_bytes_per_token"] - near["decode_bytes_per_token"], more)
+        self.refused(WRONG_USE, "bench", path(SMALL), "-p", 4, "--depth", 64, "--ctx", 32, says="--depth")
 
     def test_profile(self):
         told = self.ok_json("bench", path(SMALL), "-p", 16, "-n", 4, "-r", 1, "--profile")["profile"]

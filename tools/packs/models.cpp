@@ -44,7 +44,15 @@ std::vector<Model> models() {
   std::vector<Model> out;
   const auto format = [](std::string_view name) { return format_by_name(name); };
   for (const ModelShape& shape : model_shapes()) {
-    for (const bool precise : {false, true}) add(out, {shortened(shape), {format("q4_0"), nullptr}, precise, 1});
+    for (const bool precise : {false, true}) {
+      add(out, {shortened(shape), {format("q4_0"), nullptr}, precise, 1});
+      for (const KvKind kind : kKvKinds) {
+        if (kind == kv_kind({}, precise)) continue;
+        Model model{shortened(shape), {format("q4_0"), nullptr}, precise, 1};
+        model.kv = kind;
+        add(out, model);
+      }
+    }
   }
   std::vector<ModelShape> families;
   for (const std::string_view name : kOfFamily) families.push_back(shortened(**model_shape(name)));
@@ -73,7 +81,7 @@ Status add_kernels(const Model& model, const Device& device, const std::string& 
   StepShape shape;
   shape.max_sequences = shape.max_rows = model.sequences;
   shape.pages_per_sequence = (model.context + shape.page - 1) / shape.page;
-  shape.kv = model.precise ? DType::f32 : DType::f16;
+  shape.kv = kv_kind(model.kv, model.precise);
   TERN_TRY(Graph graph, build_step_graph(*file, shape));
   Options options;
   options.ranges = step_ranges(shape);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct Model {
   bool precise = false;
   uint32_t sequences = 1;
   uint32_t context = 4096;
+  std::optional<KvKind> kv = std::nullopt;
 };
 
 // Kernels know formats, heads and what is fused, not how wide or deep a model is: a few layers of each shape, each

@@ -1,7 +1,10 @@
 // Rotary positions and attention.
 #pragma once
 
+#include <string>
+
 #include "tern/graph.h"
+#include "tern/kv.h"
 
 namespace tern {
 
@@ -43,14 +46,23 @@ struct AttentionOptions {
 
 // Attention over a paged KV state (the step contract of docs/architecture.md).
 struct PagedKv {
-  Value k_state;    // [slots, Hk, D], any float type
-  Value v_state;    // [slots, Hk, Dv]
+  Value k_state;    // kv_state_type(kind, true, pages, Hk, D, page)
+  Value v_state;    // kv_state_type(kind, false, pages, Hk, Dv, page)
   Value row_start;  // [S + 1] i32: the tokens of sequence s are row_start[s] .. row_start[s + 1] - 1
   Value kv_length;  // [S] i32: keys of sequence s, those of this step included
   Value pages;      // [S, P] i32: key j of sequence s lies in slot pages[s, j / page] * page + j % page
   Value position;   // [T] i32: of each query; key j has position j
   int64_t page = 1;
+  KvKind kind = KvKind::f16;
 };
+// A state of kv_state_type(), whose error sticks.
+Value kv_state(Builder& b, std::string name, KvKind kind, bool keys, Dim pages, int64_t heads, int64_t size,
+               int64_t page);
+// The state with slot[t] (token slot % page of page slot / page) replaced by x[t] (x [T, Hk, D], any float type); q8
+// and q4 round to the nearest code: within half a scale of the value, a whole one where q4's largest magnitude has the
+// other sign, scales being max / 127 and max / 8 as f16. A slot outside is dropped; slots inside must differ. The
+// result overwrites the state where nobody reads the old one afterwards.
+Value store_kv(Builder& b, Value state, Value slot, Value x, KvKind kind, bool keys, int64_t page);
 // q [T, Hq, D] gives [T, Hq, Dv]; Hq is a multiple of Hk, query head h reads key head h / (Hq / Hk). mask: none, or [T,
 // C] or [T, Hq, C] over key positions: bool (true: visible) or floats added to the score; keys from C on are masked.
 // sinks: none, or [Hq] floats: one more score a head, whose value is 0. A query that sees no key, and a token of no

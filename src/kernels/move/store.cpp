@@ -11,18 +11,6 @@ namespace {
 
 using kir::V;
 
-struct Roles {
-  uint16_t state, index;
-  int x;  // -1: the prologue says all
-};
-
-OrRefuse<Roles> roles(const Problem& p) {
-  const int state = find_role(p, Role::out), index = find_role(p, Role::index), x = find_role(p, Role::x);
-  if (state < 0 || index < 0 || p.extent.size() != 2 || (p.prologue.empty() && x < 0))
-    return refuse("wants a state, an index and rows");
-  return Roles{static_cast<uint16_t>(state), static_cast<uint16_t>(index), x};
-}
-
 // Elements that a lane stores as one word where the device stores nothing smaller.
 int per_lane(const Operand& state, const Caps& caps) {
   const uint32_t size = dtype_bytes(state.type.dtype);
@@ -30,12 +18,7 @@ int per_lane(const Operand& state, const Caps& caps) {
   return size == 1 && !caps.byte_storage ? 4 : 1;
 }
 
-uint16_t result_of(const Problem& p) {
-  if (!p.parts.empty() && !p.parts[0].outs.empty()) return p.parts[0].outs[0].result;
-  return static_cast<uint16_t>(p.prologue.code.size() - 1);
-}
-
-Status build_window(const Problem& problem, BuildCtx& ctx, const Roles& r, int64_t first, int64_t rows,
+Status build_window(const Problem& problem, BuildCtx& ctx, const StoreRoles& r, int64_t first, int64_t rows,
                     const Use& use) {
   DimTable& dims = ctx.asked.dims;
   const Operand& state = problem.operands[r.state];
@@ -48,20 +31,12 @@ Status build_window(const Problem& problem, BuildCtx& ctx, const Roles& r, int64
   const V row = load_index(l, r.index, t);
   const int lanes = static_cast<int>(l.b().lanes());
   const kir::Type loaded = kir::type_info(*type).loaded;
-  auto value = [&](V column) {
-    if (problem.prologue.empty()) return convert(l.operand(static_cast<uint16_t>(r.x))[t * n + column], loaded);
-    const V axes[2] = {t, column};
-    ExprInputs in;
-    in.axes = axes;
-    in.lane_axes = 1;
-    return convert(emit_expr(l, problem.prologue, in)[result_of(problem)], loaded);
-  };
   kir::If(start <= row && row < start + count, [&] {
     kir::For(0, l.argument(dims.ceildiv(problem.extent[1], lanes * wide)), [&](V c) {
       const V at = (c * lanes + kir::lane()) * wide;
       kir::If(at < n, [&] {
         std::vector<V> v;
-        for (int k = 0; k < wide; ++k) v.push_back(value(at + k));
+        for (int k = 0; k < wide; ++k) v.push_back(stored_value(l, r, t, at + k, loaded));
         const V to = (row - start) * n + at;
         if (wide == 1)
           y.store(to, v[0]);
@@ -74,7 +49,7 @@ Status build_window(const Problem& problem, BuildCtx& ctx, const Roles& r, int64
 }
 
 Status build_store(const Problem& problem, const Bid&, BuildCtx& ctx) {
-  const auto r = roles(problem);
+  const auto r = store_roles(problem);
   if (!r) return make_error(Code::internal, r.why());
   const Operand& state = problem.operands[r->state];
   const int64_t rows = ctx.asked.dims.range(state.type.shape[0], problem.bounds).second;
@@ -84,7 +59,8 @@ Status build_store(const Problem& problem, const Bid&, BuildCtx& ctx) {
 }
 
 OrRefuse<std::vector<Bid>> bid_store(const Problem& problem, const Asked& asked) {
-  TERN_ACCEPT(const Roles r, roles(problem));
+  if (std::get<StoreDesc>(problem.desc).page != 0) return refuse("stores plain rows, not pages of keys and values");
+  TERN_ACCEPT(const StoreRoles r, store_roles(problem));
   TERN_ACCEPT(Unit fit, check_index(problem.operands[r.index]));
   TERN_ACCEPT(std::vector<Layout> layouts, dense_layouts(problem));
   TERN_ACCEPT(fit, check_bindings(problem, layouts, asked, {r.state}));

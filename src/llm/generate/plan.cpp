@@ -80,7 +80,9 @@ Result<StepShape> shape_for(const LlmInfo& info, const LlmOptions& options) {
   shape.page = kPage;
   shape.pages_per_sequence = (context + kPage - 1) / kPage;
   shape.history = std::max(1u, options.history);
-  shape.kv = options.precise ? DType::f32 : DType::f16;
+  shape.kv = kv_kind(options.kv, options.precise);
+  if (auto fits = kv_state_type(shape.kv, true, 1, info.kv_heads, info.head_size, kPage); !fits)
+    return fits.take_error();
   return shape;
 }
 
@@ -136,6 +138,7 @@ Result<LlmPlan> LanguageModel::plan(const ModelFile& file, const LlmOptions& opt
   TERN_TRY(plan.info, inspect(file));
   TERN_TRY(StepShape shape, llm::shape_for(plan.info, options));
   plan.context = llm::context_for(plan.info, options);
+  plan.kv = shape.kv;
   TERN_TRY(const Device device, open_device(options.device, options.device_options));
   TERN_TRY(const auto made, llm::make_tokenizer(file, device));
   const llm::Room& room = made.second;

@@ -172,7 +172,7 @@ Value attention_part(const Step& step, uint32_t layer, Value normed, const Atten
   const LlmInfo& i = step.h.info;
   const StepInputs& in = step.in;
   const std::string name = "blk." + std::to_string(layer);
-  const Dim slots = int64_t{step.shape.max_sequences} * step.shape.pages_per_sequence * step.shape.page;
+  const int64_t pages = int64_t{step.shape.max_sequences} * step.shape.pages_per_sequence;
   const auto project = [&](std::string_view part, uint32_t count) {
     const Value v = linear(b, normed, step.param(layer, part), {}, how.precision);
     return reshape(b, v, {in.tokens, count, i.head_size});
@@ -184,13 +184,17 @@ Value attention_part(const Step& step, uint32_t layer, Value normed, const Atten
   const Value q = turned(project("attn_q", i.heads), "attn_q_norm");
   const Value k = turned(project("attn_k", i.kv_heads), "attn_k_norm");
   const Value v = project("attn_v", i.kv_heads);
-  const Value k_state = b.state(name + ".k", step.shape.kv, {slots, i.kv_heads, i.head_size});
-  const Value v_state = b.state(name + ".v", step.shape.kv, {slots, i.kv_heads, i.head_size});
+  const auto stored = [&](const std::string& state, Value rows, bool keys) {
+    const KvKind kind = step.shape.kv;
+    const Value before = kv_state(b, state, kind, keys, pages, i.kv_heads, i.head_size, step.shape.page);
+    const Value next = store_kv(b, before, in.slot, rows, kind, keys, step.shape.page);
+    b.update(state, next);
+    return next;
+  };
   PagedKv kv;
-  kv.k_state = store_rows(b, k_state, in.slot, k);
-  kv.v_state = store_rows(b, v_state, in.slot, v);
-  b.update(name + ".k", kv.k_state);
-  b.update(name + ".v", kv.v_state);
+  kv.k_state = stored(name + ".k", k, true);
+  kv.v_state = stored(name + ".v", v, false);
+  kv.kind = step.shape.kv;
   kv.row_start = in.row_start;
   kv.kv_length = in.kv_length;
   kv.pages = in.pages;

@@ -4,14 +4,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/attention/kv_state.h"
 #include "ops/attention/rules.h"
 #include "ops/op_list.h"
 
 namespace tern {
 namespace {
 
-enum : size_t { kPage, kScale, kCausal, kWindow, kCap, kMask, kSinks };
-constexpr AttrSpec kAttrs[] = {{.name = "page", .kind = AttrKind::integer},
+enum : size_t { kKv, kPage, kScale, kCausal, kWindow, kCap, kMask, kSinks };
+constexpr AttrSpec kAttrs[] = {{.name = "kv", .kind = AttrKind::text},
+                               {.name = "page", .kind = AttrKind::integer},
                                {.name = "scale", .kind = AttrKind::real},
                                {.name = "causal", .kind = AttrKind::boolean, .optional = true, .number = 1},
                                {.name = "window", .kind = AttrKind::integer, .optional = true},
@@ -21,14 +23,21 @@ constexpr AttrSpec kAttrs[] = {{.name = "page", .kind = AttrKind::integer},
 enum : size_t { kQ, kK, kV, kRowStart, kKvLength, kPages, kPosition, kExtra };
 
 Types infer(InferCtx& ctx) {
-  for (size_t i : {kQ, kK, kV}) TERN_OK(ctx.rank(i, 3));
-  TERN_OK(check_heads(ctx));
+  TERN_OK(ctx.rank(kQ, 3));
+  TERN_OK(floats(ctx, kQ));
   TERN_OK(check_attention(ctx, kScale));
-  const Shape &q = ctx.in[kQ].shape, &k = ctx.in[kK].shape, &v = ctx.in[kV].shape;
-  TERN_OK(ctx.same(k[0], v[0], "slots of keys and values"));
+  const Shape& q = ctx.in[kQ].shape;
   const int64_t page = ctx.attr<int64_t>(kPage);
-  if (page < 1) return ctx.error("page is " + std::to_string(page));
-  TERN_OK(ctx.divides(page, k[0], "slots are whole pages"));
+  TERN_TRY(const KvKind kind, kv_kind_of(ctx, kKv));
+  TERN_TRY(const KvShape k, kv_shape(ctx, kK, kind, true, page));
+  TERN_TRY(const KvShape v, kv_shape(ctx, kV, kind, false, page));
+  TERN_OK(ctx.same(ctx.in[kK].shape[0], ctx.in[kV].shape[0], "pages of keys and values"));
+  TERN_OK(ctx.same(k.heads, v.heads, "heads of keys and values"));
+  TERN_OK(ctx.same(q[2], k.size, "head size of queries and keys"));
+  const int64_t heads = q[1].constant().value_or(0);
+  if (heads < 1 || heads % k.heads != 0)
+    return ctx.error(text_of(ctx, kQ) + ", wants heads that are a multiple of the " + std::to_string(k.heads) +
+                     " of keys");
   for (size_t i : {kRowStart, kKvLength, kPages, kPosition}) TERN_OK(want_dtype(ctx, i, DType::i32));
   for (size_t i : {kRowStart, kKvLength, kPosition}) TERN_OK(ctx.rank(i, 1));
   TERN_OK(ctx.rank(kPages, 2));
@@ -49,7 +58,7 @@ Types infer(InferCtx& ctx) {
     if (m.size() == 3) TERN_OK(ctx.same(m[1], q[1], "mask and query heads"));
   }
   if (sinks) TERN_OK(check_sinks(ctx, ctx.in.size() - 1, q[1]));
-  return one(ctx.in[kQ].dtype, {q[0], q[1], v[2]});
+  return one(ctx.in[kQ].dtype, {q[0], q[1], v.size});
 }
 
 struct Query {
@@ -61,11 +70,13 @@ class Paged {
   Paged(const Node& node, RefTensors& r)
       : node_(node),
         r_(r),
+        kind_(*kv_kind_by_name(attr<std::string>(node, kKv))),
         page_(attr<int64_t>(node, kPage)),
         hq_(r.in[kQ]->shape[1]),
-        hk_(r.in[kK]->shape[1]),
         d_(r.in[kQ]->shape[2]),
-        dv_(r.in[kV]->shape[2]) {}
+        dv_(r.out[0].shape[2]),
+        keys_(*r.in[kK], kind_, true, page_, d_),
+        values_(*r.in[kV], kind_, false, page_, dv_) {}
 
   void run(Query q) {
     std::vector<double> scores;
@@ -86,13 +97,12 @@ class Paged {
     attention_weights(scores, sink);
     double* y = r_.out[0].f.data() + (q.token * hq_ + q.head) * dv_;
     for (size_t j = 0; j < scores.size(); ++j) {
-      const double* v = r_.in[kV]->f.data() + (slots[j] * hk_ + kv_head(q)) * dv_;
-      for (int64_t c = 0; c < dv_; ++c) y[c] += scores[j] * v[c];
+      for (int64_t c = 0; c < dv_; ++c) y[c] += scores[j] * values_.at(slots[j], kv_head(q), c);
     }
   }
 
  private:
-  int64_t kv_head(Query q) const { return q.head / (hq_ / hk_); }
+  int64_t kv_head(Query q) const { return q.head / (hq_ / r_.in[kK]->shape[1]); }
 
   // Where key j lies; -1: the page table has no such place.
   int64_t slot(int64_t sequence, int64_t j) const {
@@ -100,7 +110,7 @@ class Paged {
     if (j / page_ >= pages.shape[1]) return -1;
     const int64_t page = pages.i[static_cast<size_t>(sequence * pages.shape[1] + j / page_)];
     const int64_t at = page * page_ + j % page_;
-    return page < 0 || at >= r_.in[kK]->shape[0] ? -1 : at;
+    return page < 0 || at >= r_.in[kK]->shape[0] * page_ ? -1 : at;
   }
 
   // What the mask adds; nothing: the key is not visible.
@@ -117,15 +127,16 @@ class Paged {
 
   double product(Query q, int64_t at) const {
     const double* x = r_.in[kQ]->f.data() + (q.token * hq_ + q.head) * d_;
-    const double* k = r_.in[kK]->f.data() + (at * hk_ + kv_head(q)) * d_;
     double sum = 0;
-    for (int64_t c = 0; c < d_; ++c) sum += x[c] * k[c];
+    for (int64_t c = 0; c < d_; ++c) sum += x[c] * keys_.at(at, kv_head(q), c);
     return sum;
   }
 
   const Node& node_;
   RefTensors& r_;
-  int64_t page_, hq_, hk_, d_, dv_;
+  KvKind kind_;
+  int64_t page_, hq_, d_, dv_;
+  KvView keys_, values_;
 };
 
 Status reference(const Node& node, RefTensors& r) {
@@ -150,7 +161,8 @@ Value attention(Builder& b, Value q, const PagedKv& kv, const AttentionOptions& 
   if (mask.valid()) in.push_back(mask);
   if (sinks.valid()) in.push_back(sinks);
   return b.op("attention", std::move(in),
-              {kv.page, o.scale, o.causal, o.window, o.soft_cap, mask.valid(), sinks.valid()});
+              {std::string(kv_kind_name(kv.kind)), kv.page, o.scale, o.causal, o.window, o.soft_cap, mask.valid(),
+               sinks.valid()});
 }
 
 }  // namespace tern

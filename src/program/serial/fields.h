@@ -83,14 +83,16 @@ void desc(A& a, Of<A, MatmulDesc> d) {
 template <class A>
 void desc(A& a, Of<A, AttentionDesc> d) {
   a.integer(d.heads), a.integer(d.kv_heads), a.integer(d.head_size), a.integer(d.value_size), a.integer(d.page);
-  a.real(d.scale), a.real(d.soft_cap), a.flag(d.causal), a.integer(d.window), a.flag(d.paged);
+  a.real(d.scale), a.real(d.soft_cap), a.flag(d.causal), a.integer(d.window), a.choice(d.kv, 5);
 }
 template <class A>
 void desc(A&, Of<A, ScanDesc>) {}
 template <class A>
 void desc(A&, Of<A, GatherDesc>) {}
 template <class A>
-void desc(A&, Of<A, StoreDesc>) {}
+void desc(A& a, Of<A, StoreDesc> d) {
+  a.integer(d.page), a.integer(d.heads), a.integer(d.size), a.flag(d.keys), a.choice(d.kv, 5);
+}
 template <class A>
 void desc(A&, Of<A, ConvertDesc>) {}
 template <class A>

@@ -1,5 +1,6 @@
 // gather, store, convert, region.
 #include "unit/kernels/harness.h"
+#include "unit/kernels/kv_states.h"
 
 namespace tern::test {
 
@@ -71,6 +72,78 @@ TEST(Gather, DecodesPackedRows) {
         for (size_t k = 0; k < width; ++k)
           ASSERT_EQ(y[i * width + k], ids[i] < 0 ? 0.f : truth[static_cast<size_t>(ids[i]) * width + k])
               << i << " " << k;
+      }
+    }
+  }
+}
+
+namespace {
+
+// What a component may differ by once stored: half a step of its type's numbers, or of its block's codes, whose scale
+// is itself rounded to a half; q4's code -8 has no counterpart, so there it is a whole step.
+double stored_bound(const KvState& s, int64_t slot, int64_t h, int64_t c, double x) {
+  if (s.kind == KvKind::f32) return 0;
+  if (s.kind == KvKind::f16) return std::max(std::abs(x) * 0x1p-11, 0x1p-25);
+  if (s.kind == KvKind::bf16) return std::abs(x) * 0x1p-8;
+  const double step = std::abs(static_cast<double>(s.scale(slot, h, c)));
+  const bool end = s.kind == KvKind::q4 && std::abs(x) > 7.5 * step;
+  return step * (end ? 1 + 8 * 0x1p-11 : 0.5 + 127 * 0x1p-11 * 0x1p-3);
+}
+
+void check_store_kv(const Place& place, KvKind kind, bool keys, int64_t size) {
+  SCOPED_TRACE(std::string(kv_kind_name(kind)) + (keys ? " keys " : " values ") + std::to_string(size));
+  constexpr int64_t kPages = 4, kPage = 16, kHeads = 2;
+  KvState state(kind, keys, kPages, kHeads, size, kPage);
+  Random r(3);
+  state.fill(r);
+  const KvState before = state;
+  Case c;
+  const Dim t = c.symbol("T", 1, 16, 4);
+  const int64_t columns = kHeads * size;
+  c.p.family = Family::store;
+  c.p.desc = StoreDesc{kPage, kHeads, static_cast<uint32_t>(size), keys, kind};
+  c.p.extent = {t, columns};
+  const auto type = kv_state_type(kind, keys, kPages, kHeads, size, kPage);
+  ASSERT_TRUE(type.ok());
+  const int64_t words = static_cast<int64_t>(state.bytes.size() / 4 / kPages),
+                each = is_quantised(kind) ? 1 : 32 / kv_bits(kind);
+  const auto out = c.add(Role::out, {type->dtype, {kPages, words * each}}, Access::update, Origin::state),
+             index = c.add(Role::index, {DType::i32, {t}}), x = c.add(Role::x, {DType::f32, {t, columns}});
+  Bid bid;
+  ASSERT_TRUE(c.choose("store_kv", place.caps, &bid)) << c.error;
+  auto rows = r.reals(static_cast<size_t>(4 * columns));
+  for (int64_t i = 0; i < size; ++i) rows[static_cast<size_t>(i)] = 0;  // a head of zeros
+  c.set(out, state.bytes);
+  const std::vector<int32_t> slots = {5, -1, kPages * kPage - 1, 33};
+  c.set(index, slots), c.set(x, rows);
+  c.run("store_kv", place.caps, bid, place.interpret);
+  if (testing::Test::HasFatalFailure()) return;
+  state.bytes = c.get<std::byte>(out);
+  for (int32_t slot = 0; slot < kPages * kPage; ++slot) {
+    const auto at = std::find(slots.begin(), slots.end(), slot);
+    for (int64_t k = 0; k < columns; ++k) {
+      const float now = state.get(slot, k / size, k % size);
+      if (at == slots.end()) {
+        ASSERT_EQ(now, before.get(slot, k / size, k % size)) << "slot " << slot << " column " << k;
+        continue;
+      }
+      const double want = static_cast<double>(rows[static_cast<size_t>((at - slots.begin()) * columns + k)]);
+      ASSERT_NEAR(static_cast<double>(now), want, stored_bound(state, slot, k / size, k % size, want))
+          << "slot " << slot << " column " << k;
+    }
+  }
+}
+
+}  // namespace
+
+TEST(StoreKv, RoundsTokensIntoPages) {
+  for (const Place& place : places()) {
+    SCOPED_TRACE(place.name);
+    for (const KvKind kind : kKvKinds) {
+      for (const bool keys : {true, false}) {
+        check_store_kv(place, kind, keys, 64);
+        check_store_kv(place, kind, keys, 96);
+        if (HasFatalFailure()) return;
       }
     }
   }

@@ -54,8 +54,11 @@ Value attention_block(Builder& b, Value x, const Step& step, const std::string& 
   const Value q = rope(b, heads("q", 3), step.position, turn), k = rope(b, heads("k", 1), step.position, turn),
               v = heads("v", 1);
   PagedKv kv;
-  kv.k_state = store_rows(b, b.state(p + "k_cache", DType::f16, {256, 1, 32}), step.slot, k);
-  kv.v_state = store_rows(b, b.state(p + "v_cache", DType::f16, {256, 1, 32}), step.slot, v);
+  const auto stored = [&](const std::string& name, Value rows, bool keys) {
+    return store_kv(b, kv_state(b, name, kv.kind, keys, 16, 1, 32, 16), step.slot, rows, kv.kind, keys, 16);
+  };
+  kv.k_state = stored(p + "k_cache", k, true);
+  kv.v_state = stored(p + "v_cache", v, false);
   b.update(p + "k_cache", kv.k_state);
   b.update(p + "v_cache", kv.v_state);
   kv.row_start = step.row_start, kv.kv_length = step.kv_length, kv.pages = step.pages, kv.position = step.position,

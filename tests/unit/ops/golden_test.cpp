@@ -22,7 +22,7 @@ RopeOptions rope_like(RopeOptions::Pairing pairing, RopeOptions::Scale scale = R
 
 Value paged(Builder& b, In& in, AttentionOptions o) {
   o.scale = 0.3;
-  const PagedKv kv{in["k"], in["v"], in["row_start"], in["kv_length"], in["pages"], in["position"], 2};
+  const PagedKv kv{in["k"], in["v"], in["row_start"], in["kv_length"], in["pages"], in["position"], 2, KvKind::f32};
   return attention(b, in["q"], kv, o, in["mask"], in["sinks"]);
 }
 Value dense(Builder& b, In& in, AttentionOptions o, int64_t offset) {
@@ -135,6 +135,25 @@ RefTensor tensor_of(const nlohmann::json& j) {
   return t;
 }
 
+// The goldens' keys and values are [slots, heads, size]; f32 states of pages of 2 hold keys as [pages, heads, size, 2,
+// 1] and values as [pages, heads, 2, size].
+RefTensor in_pages(const RefTensor& rows, bool keys) {
+  const int64_t heads = rows.shape[1], size = rows.shape[2], pages = rows.shape[0] / 2;
+  EXPECT_EQ(rows.dtype, DType::f32);
+  std::vector<int64_t> shape = {pages, heads};
+  for (const int64_t n : keys ? std::vector<int64_t>{size, 2, 1} : std::vector<int64_t>{2, size}) shape.push_back(n);
+  RefTensor out = ref_zeros(rows.dtype, shape);
+  for (int64_t slot = 0; slot < 2 * pages; ++slot) {
+    for (int64_t h = 0; h < heads; ++h) {
+      for (int64_t c = 0; c < size; ++c) {
+        const int64_t head = (slot / 2 * heads + h) * 2 * size, at = keys ? c * 2 + slot % 2 : slot % 2 * size + c;
+        out.f[static_cast<size_t>(head + at)] = rows.f[static_cast<size_t>((slot * heads + h) * size + c)];
+      }
+    }
+  }
+  return out;
+}
+
 void compare(const RefTensor& got, const RefTensor& want, double tolerance) {
   EXPECT_EQ(got.dtype, want.dtype);
   EXPECT_EQ(got.shape, want.shape);
@@ -162,6 +181,7 @@ TEST(OpGoldens, All) {
     In in;
     for (const auto& [key, value] : c["inputs"].items()) {
       RefTensor t = tensor_of(value);
+      if (is_param(key, name)) t = in_pages(t, key == "k");
       const Shape shape(t.shape.begin(), t.shape.end());
       in[key] = is_param(key, name) ? b.state(key, t.dtype, shape) : b.input(key, t.dtype, shape);
       leaves[key] = std::move(t);

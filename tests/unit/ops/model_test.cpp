@@ -22,9 +22,9 @@ struct Llama {
     EXPECT_TRUE(w) << name;
     return b.param(name, w->type.dtype, w->type.shape, w->type.format);
   }
-  Value stored(const std::string& name, int64_t size, Value rows) {
-    const Value s = b.state(name, DType::f32, {16, kv_heads, size});
-    const Value next = store_rows(b, s, slot, rows);
+  Value stored(const std::string& name, int64_t size, Value rows, bool keys) {
+    const Value s = kv_state(b, name, kv.kind, keys, 4, kv_heads, size, kv.page);
+    const Value next = store_kv(b, s, slot, rows, kv.kind, keys, kv.page);
     b.update(name, next);
     return next;
   }
@@ -36,8 +36,8 @@ struct Llama {
     const auto split = [&](Value v, int64_t count) { return reshape(b, v, {tokens, count, size}); };
     const Value q = rope(b, split(linear(b, n, w("attn_q")), heads), kv.position, {});
     const Value k = rope(b, split(linear(b, n, w("attn_k")), kv_heads), kv.position, {});
-    kv.k_state = stored(p + "k", size, k);
-    kv.v_state = stored(p + "v", size, split(linear(b, n, w("attn_v")), kv_heads));
+    kv.k_state = stored(p + "k", size, k, true);
+    kv.v_state = stored(p + "v", size, split(linear(b, n, w("attn_v")), kv_heads), false);
     const Value a = attention(b, q, kv, {.scale = 1 / std::sqrt(static_cast<double>(size))});
     x = add(b, x, linear(b, reshape(b, a, {tokens, heads * size}), w("attn_output")));
     n = rms_norm(b, x, w("ffn_norm"), 1e-5);
@@ -50,6 +50,7 @@ struct Llama {
     kv.kv_length = b.input("kv_length", DType::i32, {1});
     kv.pages = b.input("pages", DType::i32, {1, 4});
     kv.page = 4;
+    kv.kind = KvKind::f32;
     const Value table = weight("token_embd.weight");
     Value x = embedding(b, table, b.input("ids", DType::i32, {tokens}));
     for (int l = 0; l < layers; ++l) x = block(l, x);

@@ -41,6 +41,11 @@ std::vector<Model> unlisted_models() {
       if (matrices == "q4_k") m.formats.values = format("q6_k");
       m.context = 100000;
       out.push_back(m);
+      m.kv = matrices == "q8_0"   ? std::optional(KvKind::q8)
+             : matrices == "q6_k" ? std::optional(KvKind::q4)
+                                  : std::nullopt;
+      if (m.kv) out.push_back(m);
+      m.kv.reset();
       m.sequences = 5;
       m.context = 777;
       if (m.formats.embedding == nullptr && matrices == "q4_0") out.push_back(m);

@@ -58,15 +58,15 @@ Graph llama(int layers) {
                 k = rope(b, heads(linear(b, h, weight("attn_k", kKvHeads * kHead, kHidden)), kKvHeads), position,
                          options),
                 v = heads(linear(b, h, weight("attn_v", kKvHeads * kHead, kHidden)), kKvHeads);
-    PagedKv kv{b.state(prefix + ".k", DType::f16, {4096, kKvHeads, kHead}),
-               b.state(prefix + ".v", DType::f16, {4096, kKvHeads, kHead}),
+    PagedKv kv{kv_state(b, prefix + ".k", KvKind::f16, true, 256, kKvHeads, kHead, 16),
+               kv_state(b, prefix + ".v", KvKind::f16, false, 256, kKvHeads, kHead, 16),
                row_start,
                kv_length,
                pages,
                position,
                16};
-    kv.k_state = store_rows(b, kv.k_state, slot, cast(b, k, DType::f16));
-    kv.v_state = store_rows(b, kv.v_state, slot, cast(b, v, DType::f16));
+    kv.k_state = store_kv(b, kv.k_state, slot, cast(b, k, DType::f16), kv.kind, true, kv.page);
+    kv.v_state = store_kv(b, kv.v_state, slot, cast(b, v, DType::f16), kv.kind, false, kv.page);
     b.update(prefix + ".k", kv.k_state);
     b.update(prefix + ".v", kv.v_state);
     const Value a = attention(b, q, kv, {.scale = 1 / std::sqrt(static_cast<double>(kHead))});

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
@@ -22,7 +23,15 @@ void add_device_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("-t,--threads", flags.threads, "Threads; 0: the physical cores this process may use")
       ->capture_default_str()
       ->check(CLI::Range(0, 4096));
-  app.add_flag("--precise", flags.precise, "Float activations and f32 KV: slower, closer to exact arithmetic");
+  app.add_flag("--precise", flags.precise,
+               "Float activations, and f32 KV unless --kv says otherwise: slower, closer to exact arithmetic");
+  std::map<std::string, KvKind> kinds;
+  for (const KvKind kind : kKvKinds) kinds.emplace(kv_kind_name(kind), kind);
+  app.add_option_function<std::string>(
+         "--kv", [&flags](const std::string& name) { flags.kv = kv_kind_by_name(name); },
+         "Keys and values of the context as f32, f16, bf16, q8 or q4: fewer bytes leave room for longer contexts and "
+         "take less time to read; by default f16")
+      ->check(CLI::IsMember(kinds));
 }
 
 }  // namespace
@@ -73,6 +82,7 @@ LlmOptions llm_options(const ModelFlags& flags, uint32_t least_context) {
   options.precise = flags.precise;
   options.plugin_path = plugin_choice(flags);
   options.pack_dir = pack_choice(flags);
+  options.kv = flags.kv;
   options.context = flags.context != 0 ? flags.context : least_context;
   return options;
 }

@@ -1,6 +1,7 @@
 // The options that every verb shares which opens a model for running.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "tern/llm.h"
@@ -14,6 +15,7 @@ struct ModelFlags {
   uint32_t context = 0;
   bool precise = false;
   bool no_llvm = false, no_packs = false;
+  std::optional<KvKind> kv;
   std::string shape, format = "q4_0", embedding_format;  // instead of a path: a model made in memory
 };
 void add_model_flags(CLI::App& app, ModelFlags& flags);

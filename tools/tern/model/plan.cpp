@@ -19,6 +19,7 @@ struct PlanFlags {
 
 Json plan_json(const LlmPlan& p, const PlanFlags& flags) {
   Json json = {{"device", flags.model.device},
+               {"kv", std::string(kv_kind_name(p.kv))},
                {"context", p.context},
                {"weights_bytes", p.need.weights},
                {"state_bytes", p.need.state},
@@ -35,13 +36,13 @@ Json plan_json(const LlmPlan& p, const PlanFlags& flags) {
 }
 
 void print_plan(const LlmPlan& p, const PlanFlags& flags) {
-  const auto row = [](const char* name, uint64_t bytes, const char* what) {
-    std::printf("%-10s %12s  %s\n", name, human_bytes(static_cast<double>(bytes)).c_str(), what);
+  const auto row = [](const char* name, uint64_t bytes, const std::string& what) {
+    std::printf("%-10s %12s  %s\n", name, human_bytes(static_cast<double>(bytes)).c_str(), what.c_str());
   };
   std::printf("%s, a context of %u tokens, on %s\n", printable(p.info.name, 200).c_str(), p.context,
               flags.model.device.c_str());
   row("weights", p.need.weights, "in the layouts of this device");
-  row("state", p.need.state, "keys and values of the context");
+  row("state", p.need.state, "keys and values of the context, " + std::string(kv_kind_name(p.kv)));
   row("scratch", p.need.scratch, "between the steps of a run");
   row("io", p.need.io, "inputs and outputs");
   row("host", p.host, "tokenizer");

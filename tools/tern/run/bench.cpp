@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 struct BenchFlags {
   ModelFlags model;
-  uint32_t prompt = 512, decode = 128, repeats = 5;
+  uint32_t prompt = 512, decode = 128, depth = 0, repeats = 5;
   bool profile = false, json = false;
 };
 
@@ -42,9 +42,11 @@ double weight_bytes_per_token(const ModelFile& file) {
   return bytes;
 }
 
-// Keys and values read by a step, on average over a sequence that grows from one token to `tokens`.
-double kv_bytes_per_token(const LlmInfo& info, uint32_t tokens, bool precise) {
-  return 2.0 * info.layers * info.kv_heads * info.head_size * (precise ? 4 : 2) * (tokens + 1) / 2.0;
+// Keys and values read by a step, on average over a sequence that grows from `depth` + 1 tokens by `tokens` - 1.
+double kv_bytes_per_token(const LlmInfo& info, const BenchFlags& flags) {
+  const KvKind kind = kv_kind(flags.model.kv, flags.model.precise);
+  const auto token = static_cast<double>(2 * info.layers * kv_token_bytes(kind, info.kv_heads, info.head_size));
+  return token * (flags.depth + (flags.decode + 1) / 2.0);
 }
 
 // Ids spread over the vocabulary, the same in every run.
@@ -72,22 +74,33 @@ SequenceStep greedy_step(std::span<const TokenId> tokens, bool sample) {
   return step;
 }
 
-// Tokens a second over a whole prompt, in chunks.
-Result<double> prefill_once(LanguageModel& model, std::span<const TokenId> ids) {
-  TERN_OK(model.truncate(0, 0));
-  const auto start = Clock::now();
+Status feed(LanguageModel& model, std::span<const TokenId> ids) {
   for (size_t at = 0; at < ids.size();) {
     const size_t n = std::min<size_t>(ids.size() - at, model.chunk());
     const SequenceStep step = greedy_step(ids.subspan(at, n), at + n == ids.size());
     TERN_OK(model.step(std::span(&step, 1)));
     at += n;
   }
+  return ok();
+}
+
+// Back to the context that every round starts behind; what is there already stays.
+Status rewind(LanguageModel& model, uint32_t depth) {
+  TERN_OK(model.truncate(0, std::min(depth, model.length(0))));
+  return feed(model, some_ids(depth - model.length(0), model.info().vocabulary));
+}
+
+// Tokens a second over a whole prompt, in chunks.
+Result<double> prefill_once(LanguageModel& model, std::span<const TokenId> ids, uint32_t depth) {
+  TERN_OK(rewind(model, depth));
+  const auto start = Clock::now();
+  TERN_OK(feed(model, ids));
   return static_cast<double>(ids.size()) / std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Tokens a second from an empty sequence on, one a step.
-Result<double> decode_once(LanguageModel& model, uint32_t tokens) {
-  TERN_OK(model.truncate(0, 0));
+// Tokens a second behind `depth` tokens, one a step.
+Result<double> decode_once(LanguageModel& model, uint32_t tokens, uint32_t depth) {
+  TERN_OK(rewind(model, depth));
   TokenId next = some_ids(1, model.info().vocabulary)[0];
   const auto start = Clock::now();
   for (uint32_t i = 0; i < tokens; ++i) {
@@ -108,10 +121,10 @@ Result<Profiles> profile(LanguageModel& model, const BenchFlags& flags) {
   const std::vector<TokenId> ids = some_ids(std::max(flags.prompt, 1u), model.info().vocabulary);
   const std::span<const TokenId> all(ids);
   if (flags.prompt > 0) {
-    TERN_TRY(out.prefill, profile_step(model, all.first(std::min<size_t>(ids.size(), model.chunk()))));
+    TERN_TRY(out.prefill, profile_step(model, all.first(std::min<size_t>(ids.size(), model.chunk())), flags.depth));
   }
   if (flags.decode > 0) {
-    TERN_TRY(out.decode, profile_step(model, all.first(1)));
+    TERN_TRY(out.decode, profile_step(model, all.first(1), flags.depth));
   }
   return out;
 }
@@ -137,10 +150,10 @@ Result<Figures> measure(LanguageModel& model, const BenchFlags& flags) {
     progress.update(round, flags.repeats + 1);
     double prefill = 0, decode = 0;
     if (flags.prompt > 0) {
-      TERN_TRY(prefill, prefill_once(model, ids));
+      TERN_TRY(prefill, prefill_once(model, ids, flags.depth));
     }
     if (flags.decode > 0) {
-      TERN_TRY(decode, decode_once(model, round == 0 ? std::min(flags.decode, 8u) : flags.decode));
+      TERN_TRY(decode, decode_once(model, round == 0 ? std::min(flags.decode, 8u) : flags.decode, flags.depth));
     }
     figures.roof = std::max(figures.roof, roof.best());
     if (round == 0) continue;
@@ -179,8 +192,14 @@ void print_figures(const Figures& f, const BenchFlags& flags) {
 }
 
 Json figures_json(const Figures& f, const BenchFlags& flags) {
-  Json json = {{"prompt_tokens", flags.prompt}, {"decode_tokens", flags.decode},   {"repeats", flags.repeats},
-               {"threads", f.threads},          {"prefill_tokens_per_s", nullptr}, {"decode_tokens_per_s", nullptr},
+  Json json = {{"prompt_tokens", flags.prompt},
+               {"decode_tokens", flags.decode},
+               {"repeats", flags.repeats},
+               {"depth", flags.depth},
+               {"kv", std::string(kv_kind_name(kv_kind(flags.model.kv, flags.model.precise)))},
+               {"threads", f.threads},
+               {"prefill_tokens_per_s", nullptr},
+               {"decode_tokens_per_s", nullptr},
                {"decode_roof_share", nullptr}};
   if (!f.prefill.empty()) json["prefill_tokens_per_s"] = median(f.prefill);
   if (!f.decode.empty()) {
@@ -202,9 +221,9 @@ Json figures_json(const Figures& f, const BenchFlags& flags) {
 int bench(const BenchFlags& flags) {
   if (flags.model.shape == "list") return list_shapes(flags.json);
   if (flags.prompt == 0 && flags.decode == 0) return wrong_use("-p 0 -n 0 leaves nothing to measure");
-  const uint32_t need = std::max({flags.prompt, flags.decode, 1u});
+  const uint32_t need = flags.depth + std::max({flags.prompt, flags.decode, 1u});
   if (flags.model.context != 0 && flags.model.context < need)
-    return wrong_use("--ctx is smaller than what -p and -n ask for");
+    return wrong_use("--ctx is smaller than what -p, -n and --depth ask for");
   auto source = open_source(flags.model);
   if (!source) return fail(source.error());
   auto model = open_model(flags.model, **source, need);
@@ -219,7 +238,7 @@ int bench(const BenchFlags& flags) {
     if (!done) return fail(done.error());
     profiles = std::move(*done);
   }
-  figures->step_bytes = weight_bytes + kv_bytes_per_token(model->info(), flags.decode, flags.model.precise);
+  figures->step_bytes = weight_bytes + kv_bytes_per_token(model->info(), flags);
   if (flags.json) {
     Json json = figures_json(*figures, flags);
     if (flags.profile)
@@ -247,13 +266,17 @@ Action add_bench(CLI::App& app) {
   app.add_option("-n,--tokens", flags->decode, "Tokens to generate; 0: no decode")
       ->capture_default_str()
       ->check(CLI::Range(0u, 1u << 24));
+  app.add_option("-d,--depth", flags->depth, "Tokens of context that prefill and decode start behind")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1u << 24));
   app.add_option("-r,--repeats", flags->repeats, "Rounds; the medians are told")
       ->capture_default_str()
       ->check(CLI::Range(1u, 10000u));
   app.add_flag("--profile", flags->profile, "Also where the time of one chunk and of one token goes, kernel by kernel");
   app.add_flag("--json", flags->json, "One JSON object");
   app.footer(
-      "Prefill and decode both start from an empty sequence. With --shape nothing is read from disk: weights are "
+      "Prefill and decode both start behind --depth tokens, by default from an empty sequence. With --shape nothing is "
+      "read from disk: weights are "
       "random "
       "blocks of the format that decode to the size of real ones, norms lie about 1; speed and memory are those of a "
       "real model of the shape, its text has no meaning.\n\n"

@@ -22,8 +22,8 @@ std::string place_of(const std::string& label) {
 
 }  // namespace
 
-Result<std::vector<ProfileRow>> profile_step(LanguageModel& model, std::span<const TokenId> ids) {
-  TERN_OK(model.truncate(0, 0));
+Result<std::vector<ProfileRow>> profile_step(LanguageModel& model, std::span<const TokenId> ids, uint32_t depth) {
+  TERN_OK(model.truncate(0, std::min(depth, model.length(0))));
   SequenceStep step;
   step.tokens = ids;
   step.sampling.temperature = 0;

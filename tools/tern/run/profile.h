@@ -16,7 +16,7 @@ struct ProfileRow {
 };
 
 // Runs one step of the model over these tokens, profiled; longest first.
-Result<std::vector<ProfileRow>> profile_step(LanguageModel& model, std::span<const TokenId> ids);
+Result<std::vector<ProfileRow>> profile_step(LanguageModel& model, std::span<const TokenId> ids, uint32_t depth);
 void print_profile(const char* title, const std::vector<ProfileRow>& rows);
 Json profile_json(const std::vector<ProfileRow>& rows);
 

@@ -29,7 +29,7 @@ Result<Executable> compile_model(const ModelFlags& flags) {
   }
   shape.max_tokens = std::min(shape.max_tokens, context);
   shape.pages_per_sequence = (context + shape.page - 1) / shape.page;
-  shape.kv = flags.precise ? DType::f32 : DType::f16;
+  shape.kv = kv_kind(flags.kv, flags.precise);
   TERN_TRY(Graph graph, build_step_graph(*model.file, shape));
   TERN_TRY(const Device device, open_device(flags.device, {.threads = flags.threads, .isa = {}}));
   Options options;

@@ -60,12 +60,17 @@ struct StepValues {
 // What an output may differ by, relative, after `layers` layers. Int8 activations: a block of 32 is rounded to steps of
 // max / 127, an error of max / (127 sqrt(12)); max is at most sqrt(32) times the block's rms. Four values a layer are
 // rounded (one more before the logits), independently. Floats: 2^-24 a sum of K terms in any order, four sums a layer,
-// and as much again for what lies between them; a factor of 4 covers the growth through norms.
-double bound_after(double layers, const LlmInfo& info, bool precise) {
+// and as much again for what lies between them; a factor of 4 covers the growth through norms. Keys and values are two
+// more values a layer, rounded as they are kept: 16 bits to 2^-11 or 2^-8 of a component, q8 and q4
+// to steps of max / 127 and max / 8 over 32 components.
+double bound_after(double layers, const LlmInfo& info, bool precise, KvKind kv) {
   const double roundings = 4 * layers + 1;
   const double each = precise ? 4 * 0x1p-24 * std::sqrt(2.0 * std::max(info.hidden, info.ffn))
                               : std::sqrt(32.0) / (127 * std::sqrt(12.0));
-  return each * std::sqrt(roundings);
+  const double block = std::sqrt(32.0 / 12);
+  const double by_kind[] = {0, 0x1p-11, 0x1p-8, block / 127, block / 8};  // in the order of KvKind
+  const double kept = by_kind[static_cast<size_t>(kv)];
+  return std::sqrt(each * each * roundings + kept * kept * 2 * layers);
 }
 
 struct Row {
@@ -87,9 +92,9 @@ Result<std::vector<Row>> measure(const VerifyFlags& flags) {
   shape.pages_per_sequence = (shape.max_tokens + shape.page - 1) / shape.page;
   shape.taps = true;
   const StepValues values(std::move(ids), shape);
-  shape.kv = DType::f32;
+  shape.kv = KvKind::f32;
   TERN_TRY(const Graph reference, build_step_graph(*model.file, shape));
-  shape.kv = flags.model.precise ? DType::f32 : DType::f16;
+  shape.kv = kv_kind(flags.model.kv, flags.model.precise);
   TERN_TRY(Graph graph, build_step_graph(*model.file, shape));
   TERN_TRY(const Device device, open_device(flags.model.device, {.threads = flags.model.threads, .isa = {}}));
   ProgressLine line("reference");
@@ -113,7 +118,8 @@ Result<std::vector<Row>> measure(const VerifyFlags& flags) {
   }
   double at = 0;
   for (Row& row : rows) {
-    row.bound = bound_after(row.deviation.name == "logits" ? layer : ++at, model.info, flags.model.precise);
+    row.bound = bound_after(row.deviation.name == "logits" ? layer : ++at, model.info, flags.model.precise,
+                            kv_kind(flags.model.kv, flags.model.precise));
   }
   return rows;
 }
@@ -142,7 +148,11 @@ int run_verify(const VerifyFlags& flags) {
                          {"not_finite", r.deviation.not_finite},
                          {"ok", r.ok()}});
     }
-    print_json({{"ok", ok}, {"device", flags.model.device}, {"precise", flags.model.precise}, {"outputs", outputs}});
+    print_json({{"ok", ok},
+                {"device", flags.model.device},
+                {"precise", flags.model.precise},
+                {"kv", std::string(kv_kind_name(kv_kind(flags.model.kv, flags.model.precise)))},
+                {"outputs", outputs}});
   } else {
     print(*rows);
     std::printf("%s\n", ok ? "every output lies within its bound" : "FAILED: an output lies above its bound");

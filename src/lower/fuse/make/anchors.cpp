@@ -1,6 +1,8 @@
 // How each op that is neither elementwise nor a view becomes a Problem: one function an op, one row in the table below.
 #include "lower/fuse/make/anchors.h"
 
+#include <algorithm>
+
 namespace tern::lowering {
 namespace {
 
@@ -160,22 +162,50 @@ Result<Anchor> store_rows(const Graph& graph, DimTable& dims, uint32_t id) {
   return a;
 }
 
+// A KV state as its pages: [pages, the rest].
+TensorType in_pages(DimTable& dims, const TensorType& state) {
+  return shaped(state, {state.shape[0], product(dims, state.shape, 1, state.shape.size())});
+}
+
+Result<Anchor> store_kv(const Graph& graph, DimTable& dims, uint32_t id) {
+  const Node& node = graph.node(id);
+  const TensorType& src = graph.type(node.in[2]);
+  const Dim columns = dims.mul(src.shape[1], src.shape[2]);
+  StoreDesc d;
+  d.page = static_cast<uint32_t>(attr<int64_t>(node, "page"));
+  d.heads = static_cast<uint32_t>(graph.type(node.in[0]).shape[1].constant().value_or(0));
+  d.size = static_cast<uint32_t>(columns.constant().value_or(0) / std::max<uint32_t>(d.heads, 1));
+  d.keys = attr<bool>(node, "keys");
+  d.kv = kv_kind_by_name(attr<std::string>(node, "kv")).value_or(KvKind::f16);
+  Anchor a;
+  a.problem.family = Family::store;
+  a.problem.extent = {src.shape[0], columns};
+  a.problem.desc = d;
+  a.problem.parts.resize(1);
+  a.inputs.push_back({node.in[0], in_pages(dims, graph.type(node.in[0])), Role::out});
+  a.inputs.push_back({node.in[1], graph.type(node.in[1]), Role::index});
+  a.inputs.push_back({node.in[2], shaped(src, {src.shape[0], columns}), Role::x});
+  a.in_place = true;
+  a.outs.push_back(in_pages(dims, node.out[0]));
+  return a;
+}
+
 // Operands in the op's order; heads and head sizes are constants by the op's own rule.
 Result<Anchor> attention(const Graph& graph, DimTable& dims, uint32_t id) {
   const Node& node = graph.node(id);
-  const Shape &q = graph.type(node.in[0]).shape, &k = graph.type(node.in[1]).shape, &v = graph.type(node.in[2]).shape;
+  const Shape &q = graph.type(node.in[0]).shape, &k = graph.type(node.in[1]).shape, &out = node.out[0].shape;
   const auto whole = [](Dim d) { return static_cast<uint32_t>(d.constant().value_or(0)); };
   AttentionDesc d;
   d.heads = whole(q[1]);
   d.kv_heads = whole(k[1]);
   d.head_size = whole(q[2]);
-  d.value_size = whole(v[2]);
+  d.value_size = whole(out[2]);
   d.page = static_cast<uint32_t>(attr<int64_t>(node, "page"));
   d.scale = attr<double>(node, "scale");
   d.soft_cap = attr<double>(node, "soft_cap");
   d.causal = attr<bool>(node, "causal");
   d.window = static_cast<uint32_t>(attr<int64_t>(node, "window"));
-  d.paged = true;
+  d.kv = kv_kind_by_name(attr<std::string>(node, "kv")).value_or(KvKind::f16);
   Anchor a;
   a.problem.family = Family::attention;
   a.problem.extent = {q[0], graph.type(node.in[4]).shape[0]};
@@ -186,10 +216,10 @@ Result<Anchor> attention(const Graph& graph, DimTable& dims, uint32_t id) {
   for (size_t i = 0; i < node.in.size(); ++i) {
     const Role role = i < std::size(kRoles) ? kRoles[i] : i == std::size(kRoles) && mask ? Role::mask : Role::sinks;
     TensorType type = graph.type(node.in[i]);
-    if (i < 3) type.shape = {type.shape[0], dims.mul(type.shape[1], type.shape[2])};
+    if (i < 3) type = in_pages(dims, type);
     a.inputs.push_back({node.in[i], type, role});
   }
-  a.outs.push_back(shaped(node.out[0], {q[0], dims.mul(q[1], v[2])}));
+  a.outs.push_back(shaped(node.out[0], {q[0], dims.mul(out[1], out[2])}));
   return a;
 }
 
@@ -214,7 +244,7 @@ struct Row {
 constexpr Row kRows[] = {
     {"dot_general", dot_general}, {"arg_reduce", arg_reduce},   {"rms_norm", rms_norm}, {"layer_norm", layer_norm},
     {"softmax", softmax},         {"log_softmax", log_softmax}, {"gather", gather},     {"store_rows", store_rows},
-    {"attention", attention},     {"sample", sample},           {"cumsum", cumsum},
+    {"store_kv", store_kv},       {"attention", attention},     {"sample", sample},     {"cumsum", cumsum},
 };
 
 }  // namespace
