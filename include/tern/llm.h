@@ -17,9 +17,9 @@
 #include "tern/compile.h"
 #include "tern/device.h"
 #include "tern/import/model_file.h"
-#include "tern/kv.h"
 #include "tern/llm/tokenizer.h"
 #include "tern/session.h"
+#include "tern/state/kv.h"
 
 namespace tern {
 
@@ -163,7 +163,7 @@ inline KvKind kv_kind(const std::optional<KvKind>& asked, bool precise) {
 
 // The graph of one step of a model, for verify, explain and own compilations. Inputs: ids, position, slot [T] i32;
 // row_start [S+1], kv_length [S], pages [S, P], rows [L] i32; settings [L, 8] f32, history [L, H] i32, seeds [L, 4]
-// u32. Outputs: next [L] i32, logits [L, V] f32. States: blk.N.k and blk.N.v, a row a page (tern/kv.h).
+// u32. Outputs: next [L] i32, logits [L, V] f32. States: blk.N.k and blk.N.v, a row a page (tern/state/kv.h).
 struct StepShape {
   uint32_t max_tokens = 512, max_sequences = 1, max_rows = 1;
   uint32_t page = 32, pages_per_sequence = 128, history = 64;

@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "tern/kv.h"
 #include "tern/shape.h"
+#include "tern/state/kv.h"
 
 namespace tern {
 
@@ -57,7 +57,7 @@ struct MatmulDesc {
   bool operator==(const MatmulDesc&) const = default;
 };
 // attention over a paged KV state; extent = {tokens T, sequences S}. Operands by role: q [T, Hq*D], k and v (states
-// [pages, the rest], tern/kv.h says how they lie), row_start [S+1], kv_length [S], pages [S, P] (slot of key j of
+// [pages, the rest], tern/state/kv.h says how they lie), row_start [S+1], kv_length [S], pages [S, P] (slot of key j of
 // sequence s: pages[s, j / page] * page + j % page), position [T], optional mask/bias, sinks; out [T, Hq*Dv].
 struct AttentionDesc {
   uint32_t heads = 1, kv_heads = 1, head_size = 0, value_size = 0, page = 1;
@@ -73,7 +73,7 @@ struct GatherDesc {
   bool operator==(const GatherDesc&) const = default;
 };
 // store: state[index[t], :] = cast(prologue(t, :)); extent = {tokens, columns}. An index outside is dropped. With a
-// page the state is a KV state [pages, the rest] and index[t] a slot: tern/kv.h says what becomes of the columns.
+// page the state is a KV state [pages, the rest] and index[t] a slot: tern/state/kv.h says what becomes of the columns.
 struct StoreDesc {
   uint32_t page = 0, heads = 0, size = 0;  // 0: plain rows
   bool keys = false;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tern/graph.h"
-#include "tern/kv.h"
+#include "tern/state/kv.h"
 
 namespace tern {
 

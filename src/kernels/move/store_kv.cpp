@@ -1,4 +1,4 @@
-// store into a paged KV state (tern/kv.h): floats as words of neighbouring components, q8 and q4 quantised here.
+// store into a paged KV state (tern/state/kv.h): floats as words of neighbouring components, q8 and q4 quantised here.
 #include <algorithm>
 
 #include "kernels/common/expr.h"

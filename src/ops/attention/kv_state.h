@@ -2,7 +2,7 @@
 #pragma once
 
 #include "graph/op.h"
-#include "tern/kv.h"
+#include "tern/state/kv.h"
 
 namespace tern {
 

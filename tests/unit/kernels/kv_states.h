@@ -1,11 +1,11 @@
-// KV states of tests, by the words of tern/kv.h: what an element of a state's bytes means, written independently of the
-// code under test.
+// KV states of tests, by the words of tern/state/kv.h: what an element of a state's bytes means, written independently
+// of the code under test.
 #pragma once
 
 #include <cstring>
 #include <vector>
 
-#include "tern/kv.h"
+#include "tern/state/kv.h"
 
 namespace tern::test {
 

@@ -1,4 +1,4 @@
-// store_kv and attention over every kind of KV in the reference evaluation, beside the formulas of tern/kv.h.
+// store_kv and attention over every kind of KV in the reference evaluation, beside the formulas of tern/state/kv.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>

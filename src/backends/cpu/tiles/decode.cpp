@@ -289,7 +289,7 @@ class Decoder {
 
   void statement(Ref r) {
     const Node& n = node(r);
-    if (is_alias(r) || n.op == Op::barrier) return;
+    if (is_alias(r) || n.op == Op::barrier || n.op == Op::prefetch) return;
     switch (n.op) {
       case Op::load:
       case Op::wg_load: return load(r);

@@ -1,4 +1,4 @@
-#include "tern/kv.h"
+#include "tern/state/kv.h"
 
 #include <string>
 
