@@ -120,9 +120,10 @@ void packed(Table& t, const char* format, int64_t m, int64_t n, int64_t k, bool 
       });
 }
 
-void floats(Table& t, const char* kernel, int64_t m, int64_t n, int64_t k, bool kn) {
-  const std::string name = std::string("f32 ") + kernel + (kn ? " kn " : " ") + std::to_string(m) + "x" +
-                           std::to_string(n) + "x" + std::to_string(k);
+// x and y in f32; the weight in `type`.
+void floats(Table& t, const char* kernel, int64_t m, int64_t n, int64_t k, bool kn, DType type = DType::f32) {
+  const std::string name = std::string(dtype_name(type)) + " " + kernel + (kn ? " kn " : " ") + std::to_string(m) +
+                           "x" + std::to_string(n) + "x" + std::to_string(k);
   if (!t.wants(name)) return;
   Instance i;
   i.p.family = Family::matmul;
@@ -130,14 +131,14 @@ void floats(Table& t, const char* kernel, int64_t m, int64_t n, int64_t k, bool 
   i.p.extent = {1, m, k};
   const bool dots = std::strcmp(kernel, "matmul.lanes") != 0;
   const auto x = i.add(Role::x, {DType::f32, {m, k}}),
-             w = i.add(Role::weight, {DType::f32, kn ? Shape{k, n} : Shape{n, k}}, Access::read,
+             w = i.add(Role::weight, {type, kn ? Shape{k, n} : Shape{n, k}}, Access::read,
                        dots ? Origin::temp : Origin::param),
              y = i.add(Role::out, {DType::f32, {m, n}}, Access::write);
   i.p.parts[0].n = n;
   i.p.parts[0].weights = {w};
   i.output(y);
   i.prepare(kernel);
-  const bool small = m * n * k <= 64 * 1024 * 1024 && m > 1;
+  const bool small = m * n * k <= 64 * 1024 * 1024 && m > 1 && type == DType::f32;
   float *a = i.data<float>(x), *b = i.data<float>(w), *c = i.data<float>(y);
   t.add(
       name, m == 1 ? "read" : "flop", m == 1 ? static_cast<double>(i.bytes(w)) : 2.0 * static_cast<double>(m * n * k),
@@ -301,11 +302,13 @@ int run(int argc, char** argv) {
   packed(t, "q4_1", 512, 576, 1536, false, true);
   packed(t, "q4_1", 512, 576, 576);
   for (const char* f : kFormats) packed(t, f, 512, 1024, 1024);
+  packed(t, "q8_0", 1024, 1024, 1024);
   packed(t, "q4_1", 4, 1536, 576);
   packed(t, "q4_1", 1, 8192, 2048, true);
   packed(t, "q4_1", 512, 1024, 1024, true);
   floats(t, "matmul.lanes", 1, 16384, 2048, false);
-  floats(t, "matmul.lanes", 1024, 1024, 1024, false);
+  for (const DType type : {DType::f32, DType::f16, DType::bf16})
+    floats(t, "matmul.lanes", 1024, 1024, 1024, false, type);
   floats(t, "matmul.lanes", 1024, 1024, 1024, true);
   floats(t, "matmul.dots", 1024, 1024, 1024, false);
   floats(t, "matmul.staged", 1024, 1024, 1024, true);
