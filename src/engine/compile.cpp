@@ -67,7 +67,7 @@ Result<Graph> tie(Graph graph, const std::vector<std::pair<std::string, std::str
     if (!node.regions.empty())
       return make_error(Code::unsupported, "ties do not reach into graphs with regions", node.loc.text);
     TERN_TRY(const std::vector<Value> results, out.add(*node.op, in, node.attrs, node.loc));
-    for (uint16_t r = 0; r < results.size(); ++r) moved[{id, r}] = results[r];
+    for (size_t r = 0; r < results.size(); ++r) moved[{id, static_cast<uint16_t>(r)}] = results[r];
   }
   for (const StateUpdate& u : graph.updates()) TERN_OK(out.update(u.state, moved.at(u.next)));
   for (const OutputPort& o : graph.outputs()) {

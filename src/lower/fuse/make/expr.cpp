@@ -1,6 +1,7 @@
 #include "lower/fuse/make/expr.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/check.h"
@@ -105,7 +106,8 @@ uint16_t ExprBuilder::push(ScalarExpr::Ins ins) {
 uint16_t ExprBuilder::constant(DType type, double f, int64_t i) {
   auto& consts = out_->code.consts;
   size_t index = 0;
-  while (index < consts.size() && (std::memcmp(&consts[index].f, &f, sizeof f) != 0 || consts[index].i != i)) ++index;
+  const auto bits = [](double number) { return std::bit_cast<uint64_t>(number); };  // -0 is not 0
+  while (index < consts.size() && (bits(consts[index].f) != bits(f) || consts[index].i != i)) ++index;
   if (index == consts.size()) consts.push_back({f, i});
   return push({ScalarExpr::Kind::constant, ScalarOp::add, type, static_cast<uint16_t>(index), 0, 0});
 }
