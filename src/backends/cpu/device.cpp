@@ -1,17 +1,13 @@
 #include "backends/cpu/device.h"
 
-#include <condition_variable>
 #include <cstring>
-#include <deque>
-#include <mutex>
-#include <thread>
+#include <vector>
 
 #include "backends/cpu/commands.h"
 #include "backends/cpu/memory.h"
 #include "base/cpu.h"
 #include "base/measure/memory.h"
-#include "base/platform/thread.h"
-#include "base/platform/within_memory.h"
+#include "hal/work.h"
 
 namespace tern::cpu {
 namespace {
@@ -27,180 +23,51 @@ class HostBuffer final : public hal::Buffer {
   Block block_;
 };
 
-const std::byte* host_memory(const hal::Buffer& buffer) {
-  return static_cast<const std::byte*>(const_cast<hal::Buffer&>(buffer).native().handle);
-}
+std::byte* host_memory(hal::Buffer& buffer) { return static_cast<std::byte*>(buffer.native().handle); }
+const std::byte* host_memory(const hal::Buffer& buffer) { return host_memory(const_cast<hal::Buffer&>(buffer)); }
 
-Status check_range(const hal::Buffer& buffer, uint64_t at, uint64_t bytes) {
-  if (at <= buffer.size() && bytes <= buffer.size() - at) return ok();
-  return Error{Code::invalid, "a transfer reaches past its buffer", {}, at + bytes, buffer.size()};
-}
-
-// Work is done in order, by whoever gets there first: the caller of a blocking submit or of wait(), or the queue's own
-// thread.
+// Work is done by whoever gets there first: the caller where it waits anyway, or the queue's own thread.
 class CpuQueue final : public hal::Queue {
  public:
   explicit CpuQueue(std::shared_ptr<Team> team) : team_(std::move(team)) {}
-  Status start() {
-    return start_thread(worker_, [this] { work(); });
-  }
-  ~CpuQueue() override {
-    {
-      const std::lock_guard lock(mutex_);
-      leaving_ = true;
-    }
-    wake_.notify_all();
-    if (worker_.joinable()) worker_.join();
-  }
+  Status start() { return work_.start(); }
 
   Result<hal::Ticket> submit(hal::Commands& commands, const hal::Binding& binding, std::span<const hal::Ticket>,
                              const hal::SubmitOptions& options) override {
     auto& list = static_cast<CpuCommands&>(commands);
-    if (!options.blocking) {
-      // The caller's spans may be gone by the time the worker gets here.
-      auto slots = std::make_shared<std::vector<hal::Slot>>(binding.slots.begin(), binding.slots.end());
-      auto block = std::make_shared<std::vector<int64_t>>(binding.block.begin(), binding.block.end());
-      return enqueue([this, &list, slots, block, options] { return list.run(*team_, {*slots, *block}, options); });
-    }
-    drain();
-    return finish_now(list.run(*team_, binding, options));  // the caller is the only one who submits
+    if (options.blocking) return work_.run([&] { return list.run(*team_, binding, options); });
+    // The caller's spans may be gone by the time the worker gets here.
+    return work_.add([this, &list, slots = std::vector<hal::Slot>(binding.slots.begin(), binding.slots.end()),
+                      block = std::vector<int64_t>(binding.block.begin(), binding.block.end()),
+                      options] { return list.run(*team_, {slots, block}, options); });
   }
   Result<hal::Ticket> upload(std::span<const std::byte> from, hal::Buffer& to, uint64_t at) override {
-    TERN_OK(check_range(to, at, from.size()));
-    std::byte* target = static_cast<std::byte*>(to.native().handle) + at;
-    return now_or_queued([from, target] {
-      if (!from.empty()) std::memcpy(target, from.data(), from.size());
-      return ok();
-    });
+    TERN_OK(hal::check_transfer(to, at, from.size()));
+    return move(host_memory(to) + at, from.data(), from.size());
   }
   Result<hal::Ticket> download(const hal::Buffer& from, uint64_t at, std::span<std::byte> to) override {
-    TERN_OK(check_range(from, at, to.size()));
-    const std::byte* source = host_memory(from) + at;
-    return now_or_queued([source, to] {
-      if (!to.empty()) std::memcpy(to.data(), source, to.size());
-      return ok();
-    });
+    TERN_OK(hal::check_transfer(from, at, to.size()));
+    return move(to.data(), host_memory(from) + at, to.size());
   }
   Result<hal::Ticket> copy(const hal::Buffer& from, uint64_t from_at, hal::Buffer& to, uint64_t to_at,
                            uint64_t bytes) override {
-    TERN_OK(check_range(from, from_at, bytes));
-    TERN_OK(check_range(to, to_at, bytes));
-    std::byte* target = static_cast<std::byte*>(to.native().handle) + to_at;
-    const std::byte* source = host_memory(from) + from_at;
-    return now_or_queued([target, source, bytes] {
-      if (bytes > 0) std::memmove(target, source, bytes);
+    TERN_OK(hal::check_transfer(from, from_at, bytes));
+    TERN_OK(hal::check_transfer(to, to_at, bytes));
+    return move(host_memory(to) + to_at, host_memory(from) + from_at, bytes);
+  }
+  void then(hal::Ticket ticket, std::function<void(Status)> done) override { work_.then(ticket, std::move(done)); }
+  Status wait(hal::Ticket ticket, int64_t nanoseconds) override { return work_.wait(ticket, nanoseconds); }
+
+ private:
+  Result<hal::Ticket> move(std::byte* to, const std::byte* from, uint64_t bytes) {
+    return work_.run_or_add([to, from, bytes] {
+      if (bytes > 0) std::memmove(to, from, bytes);
       return ok();
     });
   }
-  void then(hal::Ticket ticket, std::function<void(Status)> done) override {
-    std::unique_lock lock(mutex_);
-    if (ticket > done_) {
-      callbacks_.push_back({ticket, std::move(done)});
-      return;
-    }
-    Status status = outcome(ticket);
-    lock.unlock();
-    done(std::move(status));
-  }
-  Status wait(hal::Ticket ticket, int64_t nanoseconds) override {
-    std::unique_lock lock(mutex_);
-    const auto finished = [&] { return done_ >= ticket; };
-    if (nanoseconds < 0) {
-      finished_.wait(lock, finished);
-    } else if (!finished_.wait_for(lock, std::chrono::nanoseconds(nanoseconds), finished)) {
-      return make_error(Code::limit, "not finished in the given time");
-    }
-    return outcome(ticket);
-  }
 
- private:
-  struct Job {
-    hal::Ticket ticket;
-    std::function<Status()> run;
-  };
-  struct Callback {
-    hal::Ticket ticket;
-    std::function<void(Status)> done;
-  };
-
-  Result<hal::Ticket> enqueue(std::function<Status()> run) {
-    const std::lock_guard lock(mutex_);
-    jobs_.push_back({++last_, std::move(run)});
-    wake_.notify_one();
-    return last_;
-  }
-  // At once where nothing is in flight, else in its turn.
-  Result<hal::Ticket> now_or_queued(std::function<Status()> job) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (done_ != last_) {
-        jobs_.push_back({++last_, std::move(job)});
-        wake_.notify_one();
-        return last_;
-      }
-    }
-    return finish_now(job());
-  }
-  // Everything submitted before is done.
-  void drain() {
-    std::unique_lock lock(mutex_);
-    const hal::Ticket last = last_;
-    finished_.wait(lock, [&] { return done_ >= last; });
-  }
-  Result<hal::Ticket> finish_now(Status status) {
-    const std::lock_guard lock(mutex_);
-    done_ = ++last_;
-    finished_.notify_all();
-    if (!status) return status.take_error();
-    return last_;
-  }
-  Status outcome(hal::Ticket ticket) {  // with the lock held
-    for (const auto& [failed, error] : failures_) {
-      if (failed == ticket) return error;
-    }
-    return ok();
-  }
-  void work() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      wake_.wait(lock, [&] { return leaving_ || !jobs_.empty(); });
-      if (jobs_.empty()) return;  // leaving, all done
-      Job job = std::move(jobs_.front());
-      jobs_.pop_front();
-      lock.unlock();
-      Status status = within_memory(job.run);
-      lock.lock();
-      if (!status) {
-        failures_.emplace_back(job.ticket, status.error());
-        if (failures_.size() > kFailuresKept) failures_.pop_front();
-      }
-      done_ = job.ticket;
-      finished_.notify_all();
-      for (size_t i = 0; i < callbacks_.size();) {
-        if (callbacks_[i].ticket > done_) {
-          ++i;
-          continue;
-        }
-        Callback c = std::move(callbacks_[i]);
-        callbacks_.erase(callbacks_.begin() + static_cast<std::ptrdiff_t>(i));
-        Status result = outcome(c.ticket);
-        lock.unlock();
-        c.done(std::move(result));
-        lock.lock();
-      }
-    }
-  }
-
-  static constexpr size_t kFailuresKept = 64;
   std::shared_ptr<Team> team_;
-  std::mutex mutex_;
-  std::condition_variable wake_, finished_;
-  std::deque<Job> jobs_;
-  std::deque<std::pair<hal::Ticket, Error>> failures_;
-  std::vector<Callback> callbacks_;
-  hal::Ticket last_ = 0, done_ = 0;
-  bool leaving_ = false;
-  std::thread worker_;
+  hal::OrderedWork work_;  // last: ends its work before the rest goes
 };
 
 class CpuDevice final : public hal::Device {

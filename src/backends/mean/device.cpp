@@ -4,7 +4,7 @@
 
 #include "backends/cpu/device.h"
 #include "backends/mean/limits.h"
-#include "backends/mean/queue.h"
+#include "hal/work.h"
 
 namespace tern::mean_device {
 namespace {
@@ -45,7 +45,7 @@ struct MeanCommands final : hal::Commands {
 class MeanQueue final : public hal::Queue {
  public:
   MeanQueue(std::unique_ptr<hal::Queue> inner, const MeanOptions& options, const Caps& caps)
-      : inner_(std::move(inner)), options_(options), caps_(caps), work_(options.delay_us) {}
+      : inner_(std::move(inner)), options_(options), caps_(caps), work_(std::chrono::microseconds(options.delay_us)) {}
   Status start() { return work_.start(); }
 
   Result<hal::Ticket> submit(hal::Commands& commands, const hal::Binding& binding, std::span<const hal::Ticket> after,
@@ -69,17 +69,17 @@ class MeanQueue final : public hal::Queue {
     });
   }
   Result<hal::Ticket> upload(std::span<const std::byte> from, hal::Buffer& to, uint64_t at) override {
-    TERN_OK(check_range(to, at, from.size()));
+    TERN_OK(hal::check_transfer(to, at, from.size()));
     return later([this, from, &target = inner_of(to), at] { return inner_->upload(from, target, at); });
   }
   Result<hal::Ticket> download(const hal::Buffer& from, uint64_t at, std::span<std::byte> to) override {
-    TERN_OK(check_range(from, at, to.size()));
+    TERN_OK(hal::check_transfer(from, at, to.size()));
     return later([this, &source = inner_of(from), at, to] { return inner_->download(source, at, to); });
   }
   Result<hal::Ticket> copy(const hal::Buffer& from, uint64_t from_at, hal::Buffer& to, uint64_t to_at,
                            uint64_t bytes) override {
-    TERN_OK(check_range(from, from_at, bytes));
-    TERN_OK(check_range(to, to_at, bytes));
+    TERN_OK(hal::check_transfer(from, from_at, bytes));
+    TERN_OK(hal::check_transfer(to, to_at, bytes));
     return later([this, &source = inner_of(from), from_at, &target = inner_of(to), to_at, bytes] {
       return inner_->copy(source, from_at, target, to_at, bytes);
     });
@@ -88,10 +88,6 @@ class MeanQueue final : public hal::Queue {
   Status wait(hal::Ticket ticket, int64_t nanoseconds) override { return work_.wait(ticket, nanoseconds); }
 
  private:
-  static Status check_range(const hal::Buffer& buffer, uint64_t at, uint64_t bytes) {
-    if (at <= buffer.size() && bytes <= buffer.size() - at) return ok();
-    return Error{Code::invalid, "a transfer reaches past its buffer", {}, bytes, buffer.size()};
-  }
   template <class F>
   hal::Ticket later(F transfer) {
     return work_.add([this, transfer]() -> Status {
@@ -103,7 +99,7 @@ class MeanQueue final : public hal::Queue {
   std::unique_ptr<hal::Queue> inner_;
   MeanOptions options_;
   Caps caps_;
-  LateWork work_;  // last: ends its work before the rest goes
+  hal::OrderedWork work_;  // last: ends its work before the rest goes
 };
 
 class MeanDevice final : public hal::Device {

@@ -1,13 +1,10 @@
-#include "backends/mean/queue.h"
-
-#include <chrono>
+#include "hal/work.h"
 
 #include "base/platform/thread.h"
-#include "base/platform/within_memory.h"
 
-namespace tern::mean_device {
+namespace tern::hal {
 
-LateWork::~LateWork() {
+OrderedWork::~OrderedWork() {
   {
     const std::lock_guard lock(mutex_);
     leaving_ = true;
@@ -16,18 +13,18 @@ LateWork::~LateWork() {
   if (worker_.joinable()) worker_.join();
 }
 
-Status LateWork::start() {
+Status OrderedWork::start() {
   return start_thread(worker_, [this] { work(); });
 }
 
-hal::Ticket LateWork::add(std::function<Status()> job) {
+Ticket OrderedWork::add(std::function<Status()> job) {
   const std::lock_guard lock(mutex_);
   jobs_.push_back(std::move(job));
   wake_.notify_one();
   return ++last_;
 }
 
-void LateWork::then(hal::Ticket ticket, std::function<void(Status)> done) {
+void OrderedWork::then(Ticket ticket, std::function<void(Status)> done) {
   std::unique_lock lock(mutex_);
   if (ticket > done_) {
     callbacks_.push_back({ticket, std::move(done)});
@@ -38,7 +35,7 @@ void LateWork::then(hal::Ticket ticket, std::function<void(Status)> done) {
   done(std::move(status));
 }
 
-Status LateWork::wait(hal::Ticket ticket, int64_t nanoseconds) {
+Status OrderedWork::wait(Ticket ticket, int64_t nanoseconds) {
   std::unique_lock lock(mutex_);
   const auto finished = [&] { return done_ >= ticket; };
   if (nanoseconds < 0) {
@@ -49,14 +46,32 @@ Status LateWork::wait(hal::Ticket ticket, int64_t nanoseconds) {
   return outcome(ticket);
 }
 
-Status LateWork::outcome(hal::Ticket ticket) const {  // with the lock held
+bool OrderedWork::busy() {
+  const std::lock_guard lock(mutex_);
+  return done_ != last_;
+}
+
+void OrderedWork::drain() {
+  std::unique_lock lock(mutex_);
+  finished_.wait(lock, [&] { return done_ == last_; });
+}
+
+Result<Ticket> OrderedWork::finish(Status status) {
+  const std::lock_guard lock(mutex_);
+  done_ = ++last_;
+  finished_.notify_all();
+  if (!status) return status.take_error();
+  return last_;
+}
+
+Status OrderedWork::outcome(Ticket ticket) const {  // with the lock held
   for (const auto& [failed, error] : failures_) {
     if (failed == ticket) return error;
   }
   return ok();
 }
 
-void LateWork::work() {
+void OrderedWork::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [&] { return leaving_ || !jobs_.empty(); });
@@ -64,7 +79,7 @@ void LateWork::work() {
     const std::function<Status()> job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
-    std::this_thread::sleep_for(std::chrono::microseconds(delay_us_));
+    if (delay_.count() > 0) std::this_thread::sleep_for(delay_);
     Status status = within_memory(job);
     lock.lock();
     ++done_;
@@ -77,19 +92,24 @@ void LateWork::work() {
   }
 }
 
-void LateWork::call_back(std::unique_lock<std::mutex>& lock) {
+void OrderedWork::call_back(std::unique_lock<std::mutex>& lock) {
   for (size_t i = 0; i < callbacks_.size();) {
     if (callbacks_[i].ticket > done_) {
       ++i;
       continue;
     }
-    const Callback c = std::move(callbacks_[i]);
+    const Callback callback = std::move(callbacks_[i]);
     callbacks_.erase(callbacks_.begin() + static_cast<std::ptrdiff_t>(i));
-    Status result = outcome(c.ticket);
+    Status result = outcome(callback.ticket);
     lock.unlock();
-    c.done(std::move(result));
+    callback.done(std::move(result));
     lock.lock();
   }
 }
 
-}  // namespace tern::mean_device
+Status check_transfer(const Buffer& buffer, uint64_t at, uint64_t bytes) {
+  if (at <= buffer.size() && bytes <= buffer.size() - at) return ok();
+  return Error{Code::invalid, "a transfer reaches past its buffer", {}, at + bytes, buffer.size()};
+}
+
+}  // namespace tern::hal
