@@ -97,7 +97,6 @@ class Codegen {
   Place array_place(uint64_t array);
   llvm::Value* address(const Place& p, llvm::Value* index);
   void prefetch(const Place& p, const Value& index);
-  std::vector<Value> load_rows(const kir::Node& load);
   Value load(const Place& p, const Value& index, uint32_t width, uint32_t part);
   void store(const Place& p, const Value& index, const std::vector<Value>& values);
   llvm::Value* load_scalar(const Place& p, llvm::Value* index);

@@ -104,9 +104,8 @@ void Codegen::statement(kir::Ref ref) {
   const kir::Node& n = k_.at(ref);
   switch (n.op) {
     case Op::load:
-      wide_[ref] = load_rows(n);
-      for (uint32_t i = 0; i < n.width && wide_[ref].size() < n.width; ++i)
-        wide_[ref].push_back(load(view_place(n.imm), value(n.a), n.width, i));
+      wide_[ref].clear();  // a loop that is written out comes here more than once
+      for (uint32_t i = 0; i < n.width; ++i) wide_[ref].push_back(load(view_place(n.imm), value(n.a), n.width, i));
       values_[ref] = wide_[ref][0];
       return;
     case Op::store: {

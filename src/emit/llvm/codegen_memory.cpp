@@ -192,62 +192,6 @@ llvm::Value* Codegen::gather(const Place& p, llvm::Value* index) {
   return g;
 }
 
-// Four words at each lane's own place: rows are loaded whole and turned, where gathers would go to memory once a lane
-// and word. Empty: not such a load.
-std::vector<Value> Codegen::load_rows(const kir::Node& n) {
-  const Place p = view_place(n.imm);
-  const Value index = value(n.a);
-  const uint32_t chunks = std::min(lanes_ / 4, isa_.vector_bits / 128);  // of four words in a register
-  if (mask_ || n.width != 4 || p.bytes != 4 || lanes_ % 4 != 0 || lanes_ % (4 * chunks) != 0 || index.scalar() ||
-      index.affine())
-    return {};
-  // What all lanes share is added last, so that their own places are made once outside a loop.
-  llvm::Value *own = index.v, *shared = nullptr;
-  if (const kir::Node& sum = k_.at(n.a); sum.op == kir::Op::add) {
-    const Value a = value(sum.a), b = value(sum.b);
-    if (a.scalar() && !b.scalar() && !b.affine()) own = b.v, shared = a.v;
-    if (b.scalar() && !a.scalar() && !a.affine()) own = a.v, shared = b.v;
-  }
-  llvm::Type* four = llvm::FixedVectorType::get(p.element, 4);
-  const auto row = [&](uint32_t lane) -> llvm::Value* {
-    const auto wide = [&](llvm::Value* v) { return b_.CreateZExt(v, b_.getInt64Ty()); };
-    llvm::Value* at = b_.CreateInBoundsGEP(four, p.pointer, wide(extract(own, lane)));
-    if (shared) at = b_.CreateInBoundsGEP(four, at, wide(shared));
-    llvm::LoadInst* l = b_.CreateAlignedLoad(four, at, llvm::Align(4));
-    tag(l, p, true);
-    return l;
-  };
-  // pairs(x, y, 1, low): x0 y0 x1 y1 of each chunk; pairs(x, y, 2, low): x0 x1 y0 y1. high: from the upper half.
-  const auto pairs = [&](llvm::Value* x, llvm::Value* y, int run, bool high) {
-    std::vector<int> mask;
-    for (int c = 0; c < static_cast<int>(chunks); ++c) {
-      for (int i = 0; i < 4; ++i) {
-        const bool second = i / run % 2 != 0;
-        const int from = (high ? 2 : 0) + (run == 1 ? i / 2 : i % 2);
-        mask.push_back(c * 4 + from + (second ? static_cast<int>(chunks) * 4 : 0));
-      }
-    }
-    return b_.CreateShuffleVector(x, y, mask);
-  };
-  std::vector<llvm::Value*> part[4];
-  for (uint32_t first = 0; first < lanes_; first += 4 * chunks) {
-    llvm::Value* of[4];  // rows j, j + 4, j + 8, …: turning within chunks leaves lanes in order
-    for (uint32_t j = 0; j < 4; ++j) {
-      std::vector<llvm::Value*> rows;
-      for (uint32_t c = 0; c < chunks; ++c) rows.push_back(row(first + 4 * c + j));
-      of[j] = concat(rows);
-    }
-    for (int half = 0; half < 2; ++half) {
-      llvm::Value *x = pairs(of[0], of[1], 1, half == 1), *y = pairs(of[2], of[3], 1, half == 1);
-      part[2 * half].push_back(pairs(x, y, 2, false));
-      part[2 * half + 1].push_back(pairs(x, y, 2, true));
-    }
-  }
-  std::vector<Value> out;
-  for (const auto& pieces : part) out.push_back(wrap(concat(pieces)));
-  return out;
-}
-
 void Codegen::prefetch(const Place& p, const Value& index) {
   if (!index.scalar()) return;  // a hint for one place
   llvm::Value* at = b_.CreateGEP(p.element, p.pointer, b_.CreateZExt(index.v, b_.getInt64Ty()));

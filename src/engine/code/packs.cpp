@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kFolder = "tern-packs", kEnding = ".pack";
 // Changes whenever the code generator may give other code for the same kernel.
-constexpr std::string_view kCodegenVersion = "llvm 3";
+constexpr std::string_view kCodegenVersion = "llvm 4";
 
 std::vector<std::string> parts_of(std::string_view isa) {
   std::vector<std::string> out;

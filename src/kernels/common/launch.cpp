@@ -62,12 +62,11 @@ kir::Buffer Launcher::bind_operand(uint16_t index, bool streaming) {
   return buffer;
 }
 
-kir::Buffer Launcher::operand(uint16_t index, int width) {
+kir::Buffer Launcher::operand(uint16_t index) {
   for (const auto& [known, buffer] : operands_) {
-    if (known == index) return width == 1 ? buffer : buffer.as(buffer.type(), width);
+    if (known == index) return buffer;
   }
-  const kir::Buffer buffer = bind_operand(index, false);
-  return width == 1 ? buffer : buffer.as(buffer.type(), width);
+  return bind_operand(index, false);
 }
 
 void Launcher::stream(uint16_t index) {

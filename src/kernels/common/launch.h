@@ -31,7 +31,7 @@ class Launcher {
   // A constant of the launch that must not be folded: windows of one kernel differ in it.
   kir::V scalar(Dim d);
   // The whole operand, bound once; other views come from Buffer::as.
-  kir::Buffer operand(uint16_t index, int width = 1);
+  kir::Buffer operand(uint16_t index);
   // Binds an output whose stores go past the caches.
   void stream(uint16_t index);
   // A window of an operand, or scratch, bound as it is; what is read twice is bound once and seen in two ways.
