@@ -11,6 +11,7 @@
 // where the policy is precise, their codes meet float queries.
 #include <algorithm>
 
+#include "kernels/common/blocks.h"
 #include "kernels/common/expr.h"
 
 namespace tern {
@@ -24,7 +25,6 @@ using kir::Var;
 
 constexpr float kNothing = -3.0e38f;           // below every score; finite, so that differences stay numbers
 constexpr uint32_t kKeys = 64;                 // of a block
-constexpr int kCodes = 32;                     // components that share a scale
 constexpr uint32_t kFixed = 32 * kKeys + 512;  // bytes of workgroup memory beside the rows' and the scales'
 
 struct Tiling {
@@ -181,15 +181,14 @@ class Attention {
       for (int i = 0; i < kCodes; i += L_)
         most = kir::max(most, kir::abs(queries_[from + kir::min(kir::lane() + i, kCodes - 1)]));
       most = kir::wg_max(most);
-      // A block of zeros (or of subnormals, whose reciprocal overflows) counts as zeros.
-      const V there = most > 1e-30f, by = kir::select(there, 127.f / kir::max(most, 1e-30f), V(0.f));
+      const Int8Scale by = int8_scale(most);
       V sum = kir::constant(kir::i32, 0);
       for (int i = 0; i < kCodes / 4; i += L_) {
         const V w = kir::lane() + i;
         V word = kir::constant(kir::u32, 0);
         V mine = kir::constant(kir::i32, 0);
         for (int k = 0; k < 4; ++k) {
-          const V code = kir::cast(kir::i32, kir::round(queries_[from + kir::min(w * 4 + k, kCodes - 1)] * by));
+          const V code = kir::cast(kir::i32, kir::round(queries_[from + kir::min(w * 4 + k, kCodes - 1)] * by.inverse));
           word = word | (kir::bitcast(kir::u32, code) & 0xff) << (8 * k);
           mine = mine + code;
         }
@@ -198,7 +197,7 @@ class Attention {
       }
       sum = kir::wg_add(sum);
       kir::If(kir::lane() == 0, [&] {
-        code_scales_.store(r * blocks + b, kir::select(there, most * (1.f / 127.f), V(0.f)));
+        code_scales_.store(r * blocks + b, by.scale);
         code_sums_.store(r * blocks + b, sum);
       });
     });
@@ -287,13 +286,10 @@ class Attention {
       const V own = scale_at_[half_ + key], shared = scale_at_[half_ + sub * L_] + kir::lane();
       const V from = d_.page % s_.lanes == 0 ? shared : own;
       kir::For(0, static_cast<uint32_t>(kv_scale_words(d_.value_size)), [&](V s) {
-        const V word = v_[from + s * page], to = key + s * static_cast<int>(2 * kKeys);
-        value_scales_.store(to, kir::half_to_f32(word));
-        const auto second = [&] { value_scales_.store(to + static_cast<int>(kKeys), kir::half_to_f32(word >> 16)); };
-        if (blocks % 2 == 0)
-          second();
-        else
-          kir::If(s * 2 + 1 < blocks, second);
+        const V word = v_[from + s * page];
+        each_half(blocks, s, [&](const V& b, int which) {
+          value_scales_.store(b * static_cast<int>(kKeys) + key, kir::half_to_f32(which == 0 ? word : word >> 16));
+        });
       });
     });
   }
@@ -373,16 +369,11 @@ class Attention {
     kir::For(0, static_cast<uint32_t>(kv_scale_words(size)), [&](V s) {
       std::vector<V> word;
       for (const V& a : at) word.push_back(k_[a + (s + words) * page]);
-      const auto half = [&](int which) {
+      each_half(blocks, s, [&](const V& block, int which) {
         std::vector<V> scale;
         for (const V& w : word) scale.push_back(kir::half_to_f32(which == 0 ? w : w >> 16));
-        f(s * 2 + which, scale);
-      };
-      half(0);
-      if (blocks % 2 == 0)
-        half(1);
-      else
-        kir::If(s * 2 + 1 < blocks, [&] { half(1); });
+        f(block, scale);
+      });
     });
   }
   // Calls f(codes by key column, quad of the block) with words of four unsigned codes.

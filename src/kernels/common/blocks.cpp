@@ -24,6 +24,11 @@ void store_codes(Launcher& l, const kir::Buffer& words, const V& at, const V& co
 
 }  // namespace
 
+Int8Scale int8_scale(const V& most) {
+  const V there = most > 1e-30f;
+  return {kir::select(there, 127.f / kir::max(most, 1e-30f), V(0.f)), kir::select(there, most * (1.f / 127.f), V(0.f))};
+}
+
 kir::Shared block_staging() {
   return kir::B::current().caps().byte_storage ? kir::Shared() : kir::shared("codes", kir::u32, kBlock);
 }
@@ -34,22 +39,21 @@ void store_block(Launcher& l, uint16_t operand, const V& row, const V& columns, 
   const Layout& layout = l.problem().operands[operand].layout;
   const V base = act_row(layout, row, columns);
   const V most = kir::wg_max(kir::abs(value));
-  // A block of zeros (or of subnormals, whose reciprocal overflows) is stored as zeros.
-  const V there = most > 1e-30f;
-  const V scaled = value * kir::select(there, 127.f / kir::max(most, 1e-30f), V(0.f));
+  const Int8Scale by = int8_scale(most);
+  const V scaled = value * by.inverse;
   const V whole = kir::round(scaled), code = kir::cast(kir::i32, whole);
   store_codes(l, words, base + block * 8, code, staging);
-  V scale = most * (1.f / 127.f), sum = code;
+  V scale = by.scale, sum = code;
   if (fine_blocks(layout)) {
     const V second = kir::cast(kir::i32, kir::min(kir::round((scaled - whole) * 256.f), 127.f));
     store_codes(l, words, base + act_second_at(columns) + block * 8, second, staging);
-    scale = most * (1.f / (127.f * 256.f));
+    scale = scale * (1.f / 256.f);
     sum = (code << 8) + second;
   }
   const V half = kir::wg_add(kir::select(kir::lane() < 16, sum, kir::constant(kir::i32, 0)));
   sum = kir::wg_add(sum);
   kir::If(kir::lane() == 0, [&] {
-    words.as(kir::f32).store(base + act_scale_at(columns, block), kir::select(there, scale, V(0.f)));
+    words.as(kir::f32).store(base + act_scale_at(columns, block), scale);
     words.as(kir::i32).store(base + act_sum_at(columns, block), sum);
     words.as(kir::i32).store(base + act_half_sum_at(columns, block), half);
   });

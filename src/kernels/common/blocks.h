@@ -7,6 +7,25 @@
 namespace tern::kernels {
 
 constexpr uint32_t kBlock = 32;
+constexpr int kCodes = kBlock;
+
+// How a block whose largest absolute value is `most` becomes int8 codes: code = round(value * inverse), value = code *
+// scale. A block of zeros (or of subnormals, whose reciprocal overflows) becomes zeros.
+struct Int8Scale {
+  kir::V inverse, scale;
+};
+Int8Scale int8_scale(const kir::V& most);
+
+// Calls f(i, which half) for `count` halves that lie in pairs in words, the `word`-th of them.
+template <class F>
+void each_half(int count, const kir::V& word, F&& f) {
+  f(word * 2, 0);
+  const auto second = [&] { f(word * 2 + 1, 1); };
+  if (count % 2 == 0)
+    second();
+  else
+    kir::If(word * 2 + 1 < count, second);
+}
 
 // Where the planes of one row of `columns` values lie, in words from act_row: codes, scales, sums, sums of first
 // halves, second codes.

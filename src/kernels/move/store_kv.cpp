@@ -1,6 +1,7 @@
 // store into a paged KV state (tern/state/kv.h): floats as words of neighbouring components, q8 and q4 quantised here.
 #include <algorithm>
 
+#include "kernels/common/blocks.h"
 #include "kernels/common/expr.h"
 #include "kernels/common/rows.h"
 
@@ -10,8 +11,6 @@ namespace kernels {
 namespace {
 
 using kir::V;
-
-constexpr int kCodes = 32;  // that share a scale
 
 class Store {
  public:
@@ -63,12 +62,9 @@ class Store {
     kir::For(0, heads_, [&](V h) {
       const V head = (at_page_ * heads_ + h) * (words * page_);
       kir::For(0, static_cast<uint32_t>(kv_scale_words(size_)), [&](V s) {
-        const kir::Var scales = kir::var(kir::u32, block(head, h, s * 2));
-        const auto second = [&] { scales.set(scales.get() | block(head, h, s * 2 + 1) << 16); };
-        if (blocks % 2 == 0)
-          second();
-        else
-          kir::If(s * 2 + 1 < blocks, second);
+        const kir::Var scales = kir::var(kir::u32, kir::constant(kir::u32, 0));
+        each_half(blocks, s,
+                  [&](const V& b, int which) { scales.set(scales.get() | block(head, h, b) << (16 * which)); });
         const V to = head + (static_cast<int>(kv_code_words(d_.kv, size_)) + s) * page_ + at_;
         kir::If(kir::lane() == 0, [&] { state_.store(to, scales.get()); });
       });
