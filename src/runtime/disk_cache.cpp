@@ -1,13 +1,12 @@
 #include "runtime/disk_cache.h"
 
-#include <unistd.h>
-
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+
+#include "base/platform/replace_file.h"
 
 namespace tern::runtime {
 namespace {
@@ -68,19 +67,9 @@ void DiskCache::store(const Hash& key, std::span<const std::byte> data) const {
   std::error_code failed;
   std::filesystem::create_directories(dir_, failed);
   if (failed) return;
-  static std::atomic<unsigned> counter{0};
-  const std::string temporary = path(key) + "." + std::to_string(getpid()) + "." + std::to_string(counter++) + ".tmp";
-  bool written = false;
-  {
-    const File file(std::fopen(temporary.c_str(), "wb"));
-    if (!file) return;
-    const Header header = header_of(key, data);
-    written = std::fwrite(&header, sizeof header, 1, file.get()) == 1 &&
-              (data.empty() || std::fwrite(data.data(), data.size(), 1, file.get()) == 1) &&
-              std::fflush(file.get()) == 0;
-  }
-  if (written) std::filesystem::rename(temporary, path(key), failed);
-  if (!written || failed) std::filesystem::remove(temporary, failed);
+  const Header header = header_of(key, data);
+  const std::span<const std::byte> parts[] = {std::as_bytes(std::span(&header, 1)), data};
+  static_cast<void>(replace_file(path(key), parts));  // a cache that cannot be written is no failure
 }
 
 }  // namespace tern::runtime

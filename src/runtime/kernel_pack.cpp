@@ -1,11 +1,9 @@
 #include "runtime/kernel_pack.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
-#include <filesystem>
+
+#include "base/platform/replace_file.h"
 
 namespace tern::runtime {
 namespace {
@@ -143,17 +141,8 @@ std::vector<std::byte> pack_bytes(const PackContents& contents) {
 
 Status write_pack(const std::string& path, const PackContents& contents) {
   const std::vector<std::byte> bytes = pack_bytes(contents);
-  const std::string temporary = path + "." + std::to_string(getpid()) + ".tmp";
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  if (file == nullptr) return make_error(Code::io, "cannot write " + temporary);
-  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  const bool closed = std::fclose(file) == 0;
-  std::error_code failed;
-  if (written && closed) std::filesystem::rename(temporary, path, failed);
-  if (written && closed && !failed) return ok();
-  std::error_code ignored;
-  std::filesystem::remove(temporary, ignored);
-  return make_error(Code::io, "cannot write " + path);
+  const std::span<const std::byte> whole = bytes;
+  return replace_file(path, std::span(&whole, 1));
 }
 
 }  // namespace tern::runtime

@@ -1,42 +1,13 @@
 #include "tools/tern/chat/conversation.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/platform/replace_file.h"
 #include "base/utf8.h"
 #include "tools/tern/common/input.h"
 #include "tools/tern/common/json.h"
 
 namespace tern::tool {
-namespace {
-
-Error file_error(const std::string& path, const std::string& what) {
-  return make_error(Code::io, "'" + printable(path) + "' cannot be written: " + what);
-}
-
-Status write_whole(const std::string& path, const std::string& text) {
-  const std::string part = path + ".part";
-  {
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(part.c_str(), "wb"), std::fclose);
-    if (!file) return file_error(part, std::strerror(errno));
-    if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0) {
-      const std::string why = std::strerror(errno);
-      std::remove(part.c_str());
-      return file_error(part, why);
-    }
-  }
-  if (std::rename(part.c_str(), path.c_str()) != 0) {
-    const std::string why = std::strerror(errno);
-    std::remove(part.c_str());
-    return file_error(path, why);
-  }
-  return ok();
-}
-
-}  // namespace
 
 void Conversation::reset() {
   messages_.clear();
@@ -47,7 +18,7 @@ Status Conversation::save(const std::string& path) const {
   Json list = Json::array();
   for (const ChatMessage& m : messages_) list.push_back({{"role", m.role}, {"content", m.content}});
   const Json json = {{"messages", std::move(list)}};
-  return write_whole(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  return replace_file(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 Status Conversation::load(const std::string& path) {

@@ -1,13 +1,10 @@
 #include "tools/tern/hub/net/note.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "base/utf8.h"
+#include "base/platform/replace_file.h"
 #include "tools/tern/common/json.h"
 
 namespace tern::tool {
@@ -31,16 +28,7 @@ Note read_note(const std::string& path) {
 
 Status write_note(const std::string& path, const Note& note) {
   const Json json = {{"url", note.url}, {"etag", note.etag}, {"sha256", note.sha256}, {"bytes", note.bytes}};
-  const std::string fresh = path + ".new";
-  {
-    std::ofstream out(fresh);
-    out << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
-    if (!out.flush())
-      return make_error(Code::io, "'" + printable(fresh, 1000) + "' cannot be written: " + std::strerror(errno));
-  }
-  if (std::rename(fresh.c_str(), path.c_str()) != 0)
-    return make_error(Code::io, "'" + printable(path, 1000) + "' cannot be written: " + std::strerror(errno));
-  return ok();
+  return replace_file(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace tern::tool
