@@ -30,14 +30,14 @@ def check_tree(root):
     tour = root / "docs/architecture.md"
     named = tour.read_text() if tour.exists() else ""
     rooms = sorted(p.parent.name for p in (root / "src").glob("*/CMakeLists.txt"))
+    places = {page.stem: page.relative_to(root / "docs") for page in sorted((root / "docs/rooms").rglob("*.md"))}
     for room in rooms:
-        if not (root / f"docs/rooms/{room}.md").exists():
-            faults.append(f"src/{room} has no page docs/rooms/{room}.md")
-        if f"rooms/{room}.md" not in named:
-            faults.append(f"docs/architecture.md does not link rooms/{room}.md")
-    for page in sorted((root / "docs/rooms").glob("*.md")):
-        if page.stem not in rooms + ["tools"]:
-            faults.append(f"docs/rooms/{page.name} describes no room")
+        if room not in places:
+            faults.append(f"src/{room} has no page docs/rooms/<group>/{room}.md")
+        elif str(places[room]) not in named:
+            faults.append(f"docs/architecture.md does not link {places[room]}")
+    for room in sorted(set(places) - set(rooms) - {"tools"}):
+        faults.append(f"docs/{places[room]} describes no room")
     pages = [*root.glob("*.md"), *(root / "docs").rglob("*.md"), *(root / "bench").rglob("*.md"), *(root / "tests").glob("*.md")]
     for page in sorted(pages):
         faults += check_links(root, page, FENCE.sub("", page.read_text()))
@@ -45,9 +45,9 @@ def check_tree(root):
 
 
 def self_test():
-    good = {"src/kir/CMakeLists.txt": "", "docs/rooms/kir.md": "back to [the tour](../architecture.md), `src/kir/CMakeLists.txt`",
-            "docs/architecture.md": "[kir](rooms/kir.md) [site](https://example.org) [here](#x)", "README.md": "```\n[no](link)\n```\n"}
-    bad = [("src/ops/CMakeLists.txt", ""), ("docs/rooms/ghost.md", ""), ("README.md", "[x](docs/none.md)"), ("README.md", "`src/none.cpp`"),
+    good = {"src/kir/CMakeLists.txt": "", "docs/rooms/kernels/kir.md": "back to [the tour](../../architecture.md), `src/kir/CMakeLists.txt`",
+            "docs/architecture.md": "[kir](rooms/kernels/kir.md) [site](https://example.org) [here](#x)", "README.md": "```\n[no](link)\n```\n"}
+    bad = [("src/ops/CMakeLists.txt", ""), ("docs/rooms/run/ghost.md", ""), ("README.md", "[x](docs/none.md)"), ("README.md", "`src/none.cpp`"),
            ("docs/architecture.md", "no rooms")]
     for name, text in [(None, "")] + bad:
         with tempfile.TemporaryDirectory() as folder:
