@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """How often the program chooses what a double-precision reference chooses.
 
-usage: accuracy.py MODEL REFERENCE.json [--tern PROGRAM] [further options of `tern run`]
-
 Each prompt of the reference is forced along the reference's own greedy path, so that every step is an independent
 trial. Prints the steps that differ with the reference's margin there, the share of equal steps, the largest deviation
 of the first position's top logits relative to the largest of them, and over all steps the root mean square by which
 the 200 best logits deviate from those of `--precise` (a common offset apart).
 """
+import argparse
 import json
 import math
 import subprocess
@@ -33,17 +32,14 @@ def mean_square(logits, precise):
 
 
 def main() -> int:
-    arguments = sys.argv[1:]
-    program = "build/release/bin/tern"
-    if "--tern" in arguments:
-        at = arguments.index("--tern")
-        program = arguments[at + 1]
-        del arguments[at:at + 2]
-    if len(arguments) < 2:
-        print(__doc__, file=sys.stderr)
-        return 1
-    model, reference, *options = arguments
-    with open(reference, encoding="utf-8") as file:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     epilog="further options go to `tern run`")
+    parser.add_argument("model", metavar="MODEL")
+    parser.add_argument("reference", metavar="REFERENCE.json")
+    parser.add_argument("--tern", metavar="PROGRAM", default="build/release/bin/tern")
+    given, options = parser.parse_known_args()
+    program, model = given.tern, given.model
+    with open(given.reference, encoding="utf-8") as file:
         prompts = json.load(file)["prompts"]
     steps = equal = 0
     widest = deviation = squares = 0.0

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """Anonymous memory of a run beside what it may take: 1.1 x weights + KV + 60 MB.
 
-usage: memory.py MODEL [--tern PROGRAM] [further options of `tern run`]
-
 Runs `tern run MODEL --ctx 2048` over a prompt that fills the whole context, so that every page of the KV states is
 touched, and samples RssAnon of /proc/PID/status all the while (the kernel keeps no high-water mark of it alone; VmHWM,
 which counts pages of mapped files too, is printed beside it). Weights and KV are `tern explain`'s numbers: packed bytes
 and the bytes of all states. Prints one JSON object; exit code 4 where the run takes more.
 """
+import argparse
 import json
 import subprocess
 import sys
@@ -40,16 +39,12 @@ def sample(command):
 
 
 def main() -> int:
-    arguments = sys.argv[1:]
-    program = "build/release/bin/tern"
-    if "--tern" in arguments:
-        at = arguments.index("--tern")
-        program = arguments[at + 1]
-        del arguments[at:at + 2]
-    if not arguments:
-        print(__doc__, file=sys.stderr)
-        return 1
-    model, *options = arguments
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     epilog="further options go to `tern run`")
+    parser.add_argument("model", metavar="MODEL")
+    parser.add_argument("--tern", metavar="PROGRAM", default="build/release/bin/tern")
+    given, options = parser.parse_known_args()
+    program, model = given.tern, given.model
     explain = [program, "explain", model, "--ctx", str(CONTEXT), "--json", *options]
     need = json.loads(subprocess.run(explain, check=True, capture_output=True, text=True).stdout)["memory"]
     generated = 16
