@@ -11,10 +11,11 @@
 
 #include "tools/tern/common/report.h"
 #include "tools/tern/common/verb.h"
+#include "tools/tern/flags/command_line.h"
 
 namespace tern::tool {
 
-#define TERN_VERB(name, summary) Action add_##name(CLI::App& app);
+#define TERN_VERB(name, summary) Action add_##name(CommandLine& line);
 #include "tools/tern/verb_list.inc"
 #undef TERN_VERB
 
@@ -23,7 +24,7 @@ namespace {
 struct Verb {
   const char* name;
   const char* summary;
-  Action (*add)(CLI::App& app);
+  Action (*add)(CommandLine& line);
 };
 constexpr Verb kVerbs[] = {
 #define TERN_VERB(name, summary) {#name, summary, &add_##name},
@@ -71,7 +72,8 @@ int main_of(int argc, char** argv) {
   Action action;
   for (const Verb& verb : kVerbs) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
-    sub->callback([&action, run = verb.add(*sub)] { action = run; });
+    CommandLine line(*sub);
+    sub->callback([&action, run = verb.add(line)] { action = run; });
   }
   try {
     app.parse(argc, argv);

@@ -1,5 +1,4 @@
 // tern chat: a conversation. What the model has read of it stays in its KV state: each turn feeds the new tokens only.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -10,8 +9,8 @@
 #include "tools/tern/chat/interrupt.h"
 #include "tools/tern/chat/lines.h"
 #include "tools/tern/common/json.h"
-#include "tools/tern/common/model_flags.h"
 #include "tools/tern/common/report.h"
+#include "tools/tern/flags/model_flags.h"
 #include "tools/tern/run/prompt.h"
 #include "tools/tern/run/sampling.h"
 
@@ -217,19 +216,19 @@ int chat(const ChatFlags& flags) {
 
 }  // namespace
 
-Action add_chat(CLI::App& app) {
+Action add_chat(CommandLine& line) {
   auto flags = std::make_shared<ChatFlags>();
-  add_model_flags(app, flags->model);
-  add_kernel_flags(app, flags->model);
-  add_context_flag(app, flags->model);
-  app.add_option("--system", flags->system, "System message, in front of the conversation");
-  app.add_option("-n,--tokens", flags->tokens, "Tokens of an answer at most; by default what the context holds")
-      ->check(CLI::Range(1u, 1u << 30));
-  add_sampling_flags(app, flags->sampling);
-  app.add_flag("--no-history", flags->no_history,
-               "Neither read nor keep the lines of earlier chats ($XDG_STATE_HOME/tern/chat_history)");
-  app.add_flag("--json", flags->json, "One JSON object a line for each answer instead of text");
-  app.footer(
+  add_model_flags(line, flags->model);
+  add_kernel_flags(line, flags->model);
+  add_context_flag(line, flags->model);
+  line.option("--system", flags->system, "System message, in front of the conversation");
+  line.option("-n,--tokens", flags->tokens, "Tokens of an answer at most; by default what the context holds")
+      .between(1, 1u << 30);
+  add_sampling_flags(line, flags->sampling);
+  line.flag("--no-history", flags->no_history,
+            "Neither read nor keep the lines of earlier chats ($XDG_STATE_HOME/tern/chat_history)");
+  line.flag("--json", flags->json, "One JSON object a line for each answer instead of text");
+  line.footer(
       std::string("In a conversation:\n") + kHelp +
       "Without a terminal each line of the pipe is a message, and the first one that fails ends the program.\n\n"
       "Examples:\n  tern chat model.gguf\n  tern chat model.gguf --system \"Answer in one sentence.\" --temp 0.2\n"

@@ -3,9 +3,7 @@
 
 #include <functional>
 
-namespace CLI {
-class App;
-}
+#include "tools/tern/flags/command_line.h"
 
 namespace tern::tool {
 

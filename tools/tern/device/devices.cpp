@@ -1,5 +1,4 @@
 // tern devices: what is there, and for what is not, why and what would bring it.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -41,10 +40,10 @@ int devices(bool json) {
 
 }  // namespace
 
-Action add_devices(CLI::App& app) {
+Action add_devices(CommandLine& line) {
   auto json = std::make_shared<bool>(false);
-  app.add_flag("--json", *json, "{\"devices\": [...]}");
-  app.footer("Examples:\n  tern devices\n  tern devices --json");
+  line.flag("--json", *json, "{\"devices\": [...]}");
+  line.footer("Examples:\n  tern devices\n  tern devices --json");
   return [json] { return devices(*json); };
 }
 

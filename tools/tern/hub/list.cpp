@@ -1,5 +1,4 @@
 // tern list: the models that were pulled.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -88,11 +87,11 @@ int list(const ListFlags& flags) {
 
 }  // namespace
 
-Action add_list(CLI::App& app) {
+Action add_list(CommandLine& line) {
   auto flags = std::make_shared<ListFlags>();
-  app.add_option("--dir", flags->folder, "Folder of the models; by default $XDG_CACHE_HOME/tern/models");
-  app.add_flag("--json", flags->json, "{\"folder\", \"models\": [{\"name\", \"path\", \"bytes\", \"whole\", ...}]}");
-  app.footer("Examples:\n  tern list\n  tern list --json");
+  line.option("--dir", flags->folder, "Folder of the models; by default $XDG_CACHE_HOME/tern/models");
+  line.flag("--json", flags->json, "{\"folder\", \"models\": [{\"name\", \"path\", \"bytes\", \"whole\", ...}]}");
+  line.footer("Examples:\n  tern list\n  tern list --json");
   return [flags] { return list(*flags); };
 }
 

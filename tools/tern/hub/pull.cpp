@@ -1,5 +1,4 @@
 // tern pull: a model file by its address or by its name on a hub, into the folder where verbs look for names.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -65,20 +64,20 @@ int pull(const PullFlags& flags) {
 
 }  // namespace
 
-Action add_pull(CLI::App& app) {
+Action add_pull(CommandLine& line) {
   auto flags = std::make_shared<PullFlags>();
-  app.add_option("model", flags->reference, "URL, hf:OWNER/NAME/FILE or OWNER/NAME[:QUANT]")->required();
-  app.add_option("--hub", flags->hub.hub, "Address of the hub")->capture_default_str();
-  app.add_option("--revision", flags->hub.revision, "Branch, tag or commit on the hub")->capture_default_str();
-  app.add_option("--sha256", flags->sha256,
-                 "What the file's SHA-256 must be; by default what the hub says, where it says one (X-Linked-Etag)");
-  app.add_option("--name", flags->name, "Name of the file here; by default as there");
-  app.add_option("--dir", flags->folder, "Folder of the file; by default $XDG_CACHE_HOME/tern/models");
-  app.add_option("--retries", flags->retries, "Attempts without any progress before giving up")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 1000u));
-  app.add_flag("--json", flags->json, "One JSON object: path, bytes, sha256 of each file");
-  app.footer(
+  line.option("model", flags->reference, "URL, hf:OWNER/NAME/FILE or OWNER/NAME[:QUANT]").required();
+  line.option("--hub", flags->hub.hub, "Address of the hub").shows_default();
+  line.option("--revision", flags->hub.revision, "Branch, tag or commit on the hub").shows_default();
+  line.option("--sha256", flags->sha256,
+              "What the file's SHA-256 must be; by default what the hub says, where it says one (X-Linked-Etag)");
+  line.option("--name", flags->name, "Name of the file here; by default as there");
+  line.option("--dir", flags->folder, "Folder of the file; by default $XDG_CACHE_HOME/tern/models");
+  line.option("--retries", flags->retries, "Attempts without any progress before giving up")
+      .shows_default()
+      .between(0, 1000u);
+  line.flag("--json", flags->json, "One JSON object: path, bytes, sha256 of each file");
+  line.footer(
       "Prints the path. What was begun goes on where it was left, also in a later call; a file has its name only when "
       "it is whole and its checksum holds. Without QUANT the usual ones are looked for, beginning with Q4_K_M, as far "
       "as this build runs them. Verbs take the name of a pulled file in place of a path.\n\n"

@@ -1,5 +1,4 @@
 // tern rm: removes models that were pulled, whole or not.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -69,12 +68,12 @@ int rm(const RmFlags& flags) {
 
 }  // namespace
 
-Action add_rm(CLI::App& app) {
+Action add_rm(CommandLine& line) {
   auto flags = std::make_shared<RmFlags>();
-  app.add_option("names", flags->names, "Names, as `tern list` tells them")->required();
-  app.add_option("--dir", flags->folder, "Folder of the models; by default $XDG_CACHE_HOME/tern/models");
-  app.add_flag("--json", flags->json, "{\"removed\": [paths], \"bytes\"}");
-  app.footer("Examples:\n  tern rm model.gguf\n  tern rm one.gguf other.gguf");
+  line.option("names", flags->names, "Names, as `tern list` tells them").required();
+  line.option("--dir", flags->folder, "Folder of the models; by default $XDG_CACHE_HOME/tern/models");
+  line.flag("--json", flags->json, "{\"removed\": [paths], \"bytes\"}");
+  line.footer("Examples:\n  tern rm model.gguf\n  tern rm one.gguf other.gguf");
   return [flags] { return rm(*flags); };
 }
 

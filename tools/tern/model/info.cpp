@@ -1,5 +1,4 @@
 // tern info: what a file holds, whether or not this build can run it; and what this build is.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -196,15 +195,15 @@ int info(const InfoFlags& flags) {
 
 }  // namespace
 
-Action add_info(CLI::App& app) {
+Action add_info(CommandLine& line) {
   auto flags = std::make_shared<InfoFlags>();
-  app.add_option("model", flags->path, "Model file, or the name of a pulled one");
-  app.add_flag("--keys", flags->keys, "List every key");
-  app.add_flag("--tensors", flags->tensors, "List every tensor");
-  app.add_flag("--build", flags->build,
-               "Tell version, compiled kernels, code generator, formats and devices of this build");
-  app.add_flag("--json", flags->json, "One JSON object, with all keys and tensors");
-  app.footer(
+  line.option("model", flags->path, "Model file, or the name of a pulled one");
+  line.flag("--keys", flags->keys, "List every key");
+  line.flag("--tensors", flags->tensors, "List every tensor");
+  line.flag("--build", flags->build,
+            "Tell version, compiled kernels, code generator, formats and devices of this build");
+  line.flag("--json", flags->json, "One JSON object, with all keys and tensors");
+  line.footer(
       "Examples:\n  tern info model.gguf\n  tern info model.gguf --keys --tensors\n  tern info model.gguf --json\n  "
       "tern info --build");
   return [flags] { return info(*flags); };

@@ -1,13 +1,12 @@
 // tern plan: the memory that a model will take on a device, before a weight is read.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
 #include "tools/tern/common/json.h"
-#include "tools/tern/common/model_flags.h"
 #include "tools/tern/common/report.h"
+#include "tools/tern/flags/model_flags.h"
 
 namespace tern::tool {
 namespace {
@@ -67,12 +66,12 @@ int plan(const PlanFlags& flags) {
 
 }  // namespace
 
-Action add_plan(CLI::App& app) {
+Action add_plan(CommandLine& line) {
   auto flags = std::make_shared<PlanFlags>();
-  add_model_or_shape_flags(app, flags->model);
-  add_context_flag(app, flags->model);
-  app.add_flag("--json", flags->json, "One JSON object");
-  app.footer(
+  add_model_or_shape_flags(line, flags->model);
+  add_context_flag(line, flags->model);
+  line.flag("--json", flags->json, "One JSON object");
+  line.footer(
       "The context is what grows: state is in proportion to it. Exit code 3 where the total is not there; the message "
       "names the largest context that fits. run, chat and bench refuse what plan refuses.\n\n"
       "Examples:\n  tern plan model.gguf\n  tern plan model.gguf --ctx 32768 --json\n"

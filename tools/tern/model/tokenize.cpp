@@ -1,5 +1,4 @@
 // tern tokenize: text to ids and back, with the file's own tokenizer. No weights are read.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -65,17 +64,17 @@ int encode(const TokenizeFlags& flags) {
 
 }  // namespace
 
-Action add_tokenize(CLI::App& app) {
+Action add_tokenize(CommandLine& line) {
   auto flags = std::make_shared<TokenizeFlags>();
-  app.add_option("model", flags->path, "Model file, or the name of a pulled one")->required();
-  app.add_option("--text", flags->source.text, "Text to turn into ids");
-  app.add_option("-f,--file", flags->source.file, "Read the text from this file; '-': from the pipe");
-  app.add_option("--ids", flags->ids, "Ids (1,2,3) to turn into text");
-  app.add_flag("--parse-special", flags->parse_special,
-               "Control tokens written in the text count as such; with --ids they are printed");
-  app.add_flag("--no-bos", flags->no_bos, "No beginning-of-text (and end-of-text) token, whatever the file says");
-  app.add_flag("--json", flags->json, "{\"ids\": [...]} or {\"text\": ...}");
-  app.footer(
+  line.option("model", flags->path, "Model file, or the name of a pulled one").required();
+  line.option("--text", flags->source.text, "Text to turn into ids");
+  line.option("-f,--file", flags->source.file, "Read the text from this file; '-': from the pipe");
+  line.option("--ids", flags->ids, "Ids (1,2,3) to turn into text");
+  line.flag("--parse-special", flags->parse_special,
+            "Control tokens written in the text count as such; with --ids they are printed");
+  line.flag("--no-bos", flags->no_bos, "No beginning-of-text (and end-of-text) token, whatever the file says");
+  line.flag("--json", flags->json, "{\"ids\": [...]} or {\"text\": ...}");
+  line.footer(
       "Examples:\n"
       "  tern tokenize model.gguf --text \"Hello world\"\n"
       "  tern tokenize model.gguf --text \"<|im_start|>user\" --parse-special --json\n"

@@ -1,5 +1,4 @@
 // tern validate: everything that can be said of a model file without reading its weights.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -101,18 +100,18 @@ int validate(const ValidateFlags& flags) {
 
 }  // namespace
 
-Action add_validate(CLI::App& app) {
+Action add_validate(CommandLine& line) {
   auto flags = std::make_shared<ValidateFlags>();
-  app.add_option("model", flags->path, "Model file, or the name of a pulled one")->required();
-  app.add_option("--stage", flags->stage,
-                 "container: header, keys, tensor table and extents; model: also that a language model can be built "
-                 "from it; auto: model, "
-                 "unless the file holds no keys of one")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"auto", "container", "model"}));
-  app.add_flag("--json", flags->json,
-               "{\"ok\", \"stage\", \"error\": null | {\"code\", \"message\", \"offset\"}, \"warnings\"}");
-  app.footer(
+  line.option("model", flags->path, "Model file, or the name of a pulled one").required();
+  line.option("--stage", flags->stage,
+              "container: header, keys, tensor table and extents; model: also that a language model can be built "
+              "from it; auto: model, "
+              "unless the file holds no keys of one")
+      .shows_default()
+      .one_of({"auto", "container", "model"});
+  line.flag("--json", flags->json,
+            "{\"ok\", \"stage\", \"error\": null | {\"code\", \"message\", \"offset\"}, \"warnings\"}");
+  line.footer(
       "Examples:\n  tern validate model.gguf\n  tern validate model.gguf --json\n  tern validate adapter.gguf --stage "
       "container");
   return [flags] { return validate(*flags); };

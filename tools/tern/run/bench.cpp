@@ -1,6 +1,5 @@
 // tern bench: prefill and decode of a model, and how close decode comes to the speed at which this machine reads
 // memory.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -10,8 +9,8 @@
 #include "base/cpu.h"
 #include "base/measure/bandwidth.h"
 #include "tools/tern/common/json.h"
-#include "tools/tern/common/model_flags.h"
 #include "tools/tern/common/report.h"
+#include "tools/tern/flags/model_flags.h"
 #include "tools/tern/run/profile.h"
 
 namespace tern::tool {
@@ -255,26 +254,20 @@ int bench(const BenchFlags& flags) {
 
 }  // namespace
 
-Action add_bench(CLI::App& app) {
+Action add_bench(CommandLine& line) {
   auto flags = std::make_shared<BenchFlags>();
-  add_model_or_shape_flags(app, flags->model);
-  add_kernel_flags(app, flags->model);
-  add_context_flag(app, flags->model);
-  app.add_option("-p,--prompt", flags->prompt, "Tokens of the prompt; 0: no prefill")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 1u << 24));
-  app.add_option("-n,--tokens", flags->decode, "Tokens to generate; 0: no decode")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 1u << 24));
-  app.add_option("-d,--depth", flags->depth, "Tokens of context that prefill and decode start behind")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 1u << 24));
-  app.add_option("-r,--repeats", flags->repeats, "Rounds; the medians are told")
-      ->capture_default_str()
-      ->check(CLI::Range(1u, 10000u));
-  app.add_flag("--profile", flags->profile, "Also where the time of one chunk and of one token goes, kernel by kernel");
-  app.add_flag("--json", flags->json, "One JSON object");
-  app.footer(
+  add_model_or_shape_flags(line, flags->model);
+  add_kernel_flags(line, flags->model);
+  add_context_flag(line, flags->model);
+  line.option("-p,--prompt", flags->prompt, "Tokens of the prompt; 0: no prefill").shows_default().between(0, 1u << 24);
+  line.option("-n,--tokens", flags->decode, "Tokens to generate; 0: no decode").shows_default().between(0, 1u << 24);
+  line.option("-d,--depth", flags->depth, "Tokens of context that prefill and decode start behind")
+      .shows_default()
+      .between(0, 1u << 24);
+  line.option("-r,--repeats", flags->repeats, "Rounds; the medians are told").shows_default().between(1, 10000u);
+  line.flag("--profile", flags->profile, "Also where the time of one chunk and of one token goes, kernel by kernel");
+  line.flag("--json", flags->json, "One JSON object");
+  line.footer(
       "Prefill and decode both start behind --depth tokens, by default from an empty sequence. With --shape nothing is "
       "read from disk: weights are "
       "random "

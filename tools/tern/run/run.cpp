@@ -1,13 +1,12 @@
 // tern run: a prompt, and the model's answer as it comes.
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "tools/tern/common/json.h"
-#include "tools/tern/common/model_flags.h"
 #include "tools/tern/common/report.h"
+#include "tools/tern/flags/model_flags.h"
 #include "tools/tern/run/prompt.h"
 #include "tools/tern/run/sampling.h"
 
@@ -167,28 +166,28 @@ int run(RunFlags& flags) {
 
 }  // namespace
 
-Action add_run(CLI::App& app) {
+Action add_run(CommandLine& line) {
   auto flags = std::make_shared<RunFlags>();
-  add_model_flags(app, flags->model);
-  add_kernel_flags(app, flags->model);
-  add_context_flag(app, flags->model);
-  app.add_option("-p,--prompt", flags->prompt.source.text, "Prompt: plain text, special tokens in it stay text");
-  app.add_option("-f,--file", flags->prompt.source.file, "Read the prompt from this file; '-': from the pipe");
-  app.add_option("--prompt-ids", flags->prompt.ids, "Prompt as token ids (1,2,3), taken as they are");
-  app.add_flag("--chat", flags->prompt.chat, "Put the prompt into the model's chat template");
-  app.add_option("--system", flags->prompt.system, "System message of the chat");
-  app.add_option("-n,--tokens", flags->tokens,
-                 "Tokens to generate at most; " + std::to_string(kDefaultTokens) + " by default")
-      ->check(CLI::Range(1u, 1u << 30));
-  add_sampling_flags(app, flags->sampling);
-  app.add_option("--stop", flags->stop, "Stop before this text; may be given several times")->take_all()->expected(1);
-  app.add_flag("--ignore-eos", flags->ignore_end, "End-of-text tokens do not stop the answer");
-  app.add_option("--force-ids", flags->force,
-                 "Feed these ids instead of the chosen ones; `ids` still tells what was chosen");
-  app.add_option("--top-logits", flags->top_logits, "Tell the n largest logits of every step (with --json)")
-      ->check(CLI::Range(1u, 1u << 20));
-  app.add_flag("--json", flags->json, "One JSON object instead of text");
-  app.footer(
+  add_model_flags(line, flags->model);
+  add_kernel_flags(line, flags->model);
+  add_context_flag(line, flags->model);
+  line.option("-p,--prompt", flags->prompt.source.text, "Prompt: plain text, special tokens in it stay text");
+  line.option("-f,--file", flags->prompt.source.file, "Read the prompt from this file; '-': from the pipe");
+  line.option("--prompt-ids", flags->prompt.ids, "Prompt as token ids (1,2,3), taken as they are");
+  line.flag("--chat", flags->prompt.chat, "Put the prompt into the model's chat template");
+  line.option("--system", flags->prompt.system, "System message of the chat");
+  line.option("-n,--tokens", flags->tokens,
+              "Tokens to generate at most; " + std::to_string(kDefaultTokens) + " by default")
+      .between(1, 1u << 30);
+  add_sampling_flags(line, flags->sampling);
+  line.option("--stop", flags->stop, "Stop before this text; may be given several times").may_be_repeated();
+  line.flag("--ignore-eos", flags->ignore_end, "End-of-text tokens do not stop the answer");
+  line.option("--force-ids", flags->force,
+              "Feed these ids instead of the chosen ones, up to -n of them; `ids` still tells what was chosen");
+  line.option("--top-logits", flags->top_logits, "Tell the n largest logits of every step (with --json)")
+      .between(1, 1u << 20);
+  line.flag("--json", flags->json, "One JSON object instead of text");
+  line.footer(
       "Without -p, -f and --prompt-ids the prompt comes from the pipe; one newline at its end is dropped, as from "
       "files.\n\n"
       "Examples:\n"

@@ -1,34 +1,28 @@
 #include "tools/tern/run/sampling.h"
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
 
 namespace tern::tool {
 
-void add_sampling_flags(CLI::App& app, SamplingOptions& s) {
-  app.add_option("--temp", s.temperature, "Temperature; 0: always the most probable token")->capture_default_str();
-  app.add_option("--top-k", s.top_k, "Only the k most probable tokens; 0: all")->capture_default_str();
-  app.add_option("--top-p", s.top_p, "Only the most probable tokens that together reach this probability")
-      ->capture_default_str();
-  app.add_option("--min-p", s.min_p, "Only tokens of at least this share of the best one's probability")
-      ->capture_default_str();
-  app.add_option("--repeat-penalty", s.repeat_penalty, "Divides the logits of tokens that came lately; 1: off")
-      ->capture_default_str();
-  app.add_option("--frequency-penalty", s.frequency_penalty, "Subtracted for each time that a token came lately")
-      ->capture_default_str();
-  app.add_option("--presence-penalty", s.presence_penalty, "Subtracted once from tokens that came lately")
-      ->capture_default_str();
-  app.add_option("--seed", s.seed, "Seed: the same seed gives the same text")
-      ->capture_default_str()
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            uint64_t seed = 0;
-            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-            const bool good = error == std::errc{} && end == text.data() + text.size();
-            return good ? std::string() : "wants a whole number of 0 .. 18446744073709551615, not '" + text + "'";
-          },
-          "UINT64"));
+void add_sampling_flags(CommandLine& line, SamplingOptions& s) {
+  line.option("--temp", s.temperature, "Temperature; 0: always the most probable token").shows_default();
+  line.option("--top-k", s.top_k, "Only the k most probable tokens; 0: all").shows_default();
+  line.option("--top-p", s.top_p, "Only the most probable tokens that together reach this probability").shows_default();
+  line.option("--min-p", s.min_p, "Only tokens of at least this share of the best one's probability").shows_default();
+  line.option("--repeat-penalty", s.repeat_penalty, "Divides the logits of tokens that came lately; 1: off")
+      .shows_default();
+  line.option("--frequency-penalty", s.frequency_penalty, "Subtracted for each time that a token came lately")
+      .shows_default();
+  line.option("--presence-penalty", s.presence_penalty, "Subtracted once from tokens that came lately").shows_default();
+  line.option("--seed", s.seed, "Seed: the same seed gives the same text")
+      .shows_default()
+      .check("UINT64", [](const std::string& text) {
+        uint64_t seed = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+        const bool good = error == std::errc{} && end == text.data() + text.size();
+        return good ? std::string() : "wants a whole number of 0 .. 18446744073709551615, not '" + text + "'";
+      });
 }
 
 Status check_sampling_flags(const SamplingOptions& s) {

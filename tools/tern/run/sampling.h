@@ -6,7 +6,7 @@
 
 namespace tern::tool {
 
-void add_sampling_flags(CLI::App& app, SamplingOptions& sampling);
+void add_sampling_flags(CommandLine& line, SamplingOptions& sampling);
 // Code::invalid names the option.
 Status check_sampling_flags(const SamplingOptions& sampling);
 

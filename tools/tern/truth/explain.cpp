@@ -1,13 +1,12 @@
 // tern explain: what a model is compiled to. Compiles, but packs no weights.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "tools/tern/common/json.h"
-#include "tools/tern/common/model_flags.h"
 #include "tools/tern/common/report.h"
+#include "tools/tern/flags/model_flags.h"
 
 namespace tern::tool {
 namespace {
@@ -143,15 +142,15 @@ int explain(const ExplainFlags& flags) {
 
 }  // namespace
 
-Action add_explain(CLI::App& app) {
+Action add_explain(CommandLine& line) {
   auto flags = std::make_shared<ExplainFlags>();
-  add_model_flags(app, flags->model);
-  add_kernel_flags(app, flags->model);
-  add_context_flag(app, flags->model);
-  app.add_option("--range", flags->range, "Only this range of sizes (0: decode)");
-  app.add_flag("--program", flags->program, "Also the program in full");
-  app.add_flag("--json", flags->json, "One JSON object");
-  app.footer(
+  add_model_flags(line, flags->model);
+  add_kernel_flags(line, flags->model);
+  add_context_flag(line, flags->model);
+  line.option("--range", flags->range, "Only this range of sizes (0: decode)");
+  line.flag("--program", flags->program, "Also the program in full");
+  line.flag("--json", flags->json, "One JSON object");
+  line.footer(
       "Bytes, FLOP and times are estimates at the upper end of a range.\n\n"
       "Examples:\n  tern explain model.gguf\n  tern explain model.gguf --range 0\n  tern explain model.gguf --precise "
       "--json");

@@ -1,7 +1,6 @@
 // tern verify: every layer and the logits beside the f64 reference, on the user's own file.
 #include "verify/verify.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -9,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/tern/common/json.h"
-#include "tools/tern/common/model_flags.h"
 #include "tools/tern/common/report.h"
+#include "tools/tern/flags/model_flags.h"
 
 namespace tern::tool {
 namespace {
@@ -162,14 +161,14 @@ int run_verify(const VerifyFlags& flags) {
 
 }  // namespace
 
-Action add_verify(CLI::App& app) {
+Action add_verify(CommandLine& line) {
   auto flags = std::make_shared<VerifyFlags>();
-  add_model_flags(app, flags->model);
-  add_kernel_flags(app, flags->model);
-  app.add_option("--text", flags->text, "The text that is fed")->capture_default_str();
-  app.add_option("--tokens", flags->tokens, "At most this many of its tokens")->capture_default_str();
-  app.add_flag("--json", flags->json, "One JSON object");
-  app.footer(
+  add_model_flags(line, flags->model);
+  add_kernel_flags(line, flags->model);
+  line.option("--text", flags->text, "The text that is fed").shows_default();
+  line.option("--tokens", flags->tokens, "At most this many of its tokens").shows_default();
+  line.flag("--json", flags->json, "One JSON object");
+  line.footer(
       "Compares every layer and the logits with an evaluation in double precision that streams one weight at a time.\n"
       "Exit code 4 where an output differs by more than rounding explains.\n\n"
       "Examples:\n  tern verify model.gguf\n  tern verify model.gguf --precise --tokens 4 --json");

@@ -1,9 +1,7 @@
-#include "tools/tern/common/model_flags.h"
+#include "tools/tern/flags/model_flags.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
@@ -18,48 +16,47 @@ namespace {
 
 constexpr const char* kModelHelp = "Model file (GGUF; of a split model any part), or the name of a pulled one";
 
-void add_device_flags(CLI::App& app, ModelFlags& flags) {
-  app.add_option("--device", flags.device, "Device, as `tern devices` lists them")->capture_default_str();
-  app.add_option("-t,--threads", flags.threads, "Threads; 0: the physical cores this process may use")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 4096));
-  app.add_flag("--precise", flags.precise,
-               "Float activations, and f32 KV unless --kv says otherwise: slower, closer to exact arithmetic");
-  std::map<std::string, KvKind> kinds;
-  for (const KvKind kind : kKvKinds) kinds.emplace(kv_kind_name(kind), kind);
-  app.add_option_function<std::string>(
-         "--kv", [&flags](const std::string& name) { flags.kv = kv_kind_by_name(name); },
-         "Keys and values of the context as f32, f16, bf16, q8 or q4: fewer bytes leave room for longer contexts and "
-         "take less time to read; by default f16")
-      ->check(CLI::IsMember(kinds));
+void add_device_flags(CommandLine& line, ModelFlags& flags) {
+  line.option("--device", flags.device, "Device, as `tern devices` lists them").shows_default();
+  line.option("-t,--threads", flags.threads, "Threads; 0: the physical cores this process may use")
+      .shows_default()
+      .between(0, 4096);
+  line.flag("--precise", flags.precise,
+            "Float activations, and f32 KV unless --kv says otherwise: slower, closer to exact arithmetic");
+  std::vector<std::string> kinds;
+  for (const KvKind kind : kKvKinds) kinds.emplace_back(kv_kind_name(kind));
+  line.option(
+          "--kv", [&flags](const std::string& name) { flags.kv = kv_kind_by_name(name); },
+          "Keys and values of the context as f32, f16, bf16, q8 or q4: fewer bytes leave room for longer contexts "
+          "and take less time to read; by default f16")
+      .one_of(kinds);
 }
 
 }  // namespace
 
-void add_model_flags(CLI::App& app, ModelFlags& flags) {
-  app.add_option("model", flags.path, kModelHelp)->required();
-  add_device_flags(app, flags);
+void add_model_flags(CommandLine& line, ModelFlags& flags) {
+  line.option("model", flags.path, kModelHelp).required();
+  add_device_flags(line, flags);
 }
 
-void add_model_or_shape_flags(CLI::App& app, ModelFlags& flags) {
-  CLI::Option* model = app.add_option("model", flags.path, kModelHelp);
-  CLI::Option* shape =
-      app.add_option("--shape", flags.shape,
-                     "Instead of a file: a model of this shape with random weights, made in memory; 'list' tells which")
-          ->excludes(model);
-  app.add_option("--format", flags.format, "With --shape: format of all matrices (`tern info --build` lists them)")
-      ->capture_default_str()
-      ->needs(shape);
-  app.add_option("--embedding-format", flags.embedding_format,
-                 "With --shape: format of the embedding table and of the output matrix; by default as --format")
-      ->needs(shape);
-  add_device_flags(app, flags);
+void add_model_or_shape_flags(CommandLine& line, ModelFlags& flags) {
+  const Option model = line.option("model", flags.path, kModelHelp);
+  const Option shape =
+      line.option("--shape", flags.shape,
+                  "Instead of a file: a model of this shape with random weights, made in memory; 'list' tells which")
+          .excludes(model);
+  line.option("--format", flags.format, "With --shape: format of all matrices (`tern info --build` lists them)")
+      .shows_default()
+      .needs(shape);
+  line.option("--embedding-format", flags.embedding_format,
+              "With --shape: format of the embedding table and of the output matrix; by default as --format")
+      .needs(shape);
+  add_device_flags(line, flags);
 }
 
-void add_kernel_flags(CLI::App& app, ModelFlags& flags) {
-  app.add_flag("--no-llvm", flags.no_llvm,
-               "Leave the code generator alone: kernels that are not there are interpreted");
-  app.add_flag("--no-packs", flags.no_packs, "Leave the kernels alone that were compiled with this build");
+void add_kernel_flags(CommandLine& line, ModelFlags& flags) {
+  line.flag("--no-llvm", flags.no_llvm, "Leave the code generator alone: kernels that are not there are interpreted");
+  line.flag("--no-packs", flags.no_packs, "Leave the kernels alone that were compiled with this build");
 }
 
 std::string plugin_choice(const ModelFlags& flags) { return flags.no_llvm ? "none" : ""; }
@@ -69,10 +66,10 @@ void tell_notes(const Executable& executable) {
   for (const std::string& note : executable.timings().notes) complain(note);
 }
 
-void add_context_flag(CLI::App& app, ModelFlags& flags) {
-  app.add_option("--ctx", flags.context,
-                 "Tokens that prompt and answer may have together; by default the model's own, at most 4096")
-      ->check(CLI::Range(1u, 1u << 30));
+void add_context_flag(CommandLine& line, ModelFlags& flags) {
+  line.option("--ctx", flags.context,
+              "Tokens that prompt and answer may have together; by default the model's own, at most 4096")
+      .between(1, 1u << 30);
 }
 
 LlmOptions llm_options(const ModelFlags& flags, uint32_t least_context) {

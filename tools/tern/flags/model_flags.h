@@ -18,17 +18,17 @@ struct ModelFlags {
   std::optional<KvKind> kv;
   std::string shape, format = "q4_0", embedding_format;  // instead of a path: a model made in memory
 };
-void add_model_flags(CLI::App& app, ModelFlags& flags);
+void add_model_flags(CommandLine& line, ModelFlags& flags);
 // The same, and --shape with its formats instead of a file.
-void add_model_or_shape_flags(CLI::App& app, ModelFlags& flags);
+void add_model_or_shape_flags(CommandLine& line, ModelFlags& flags);
 // --no-llvm and --no-packs, of verbs that make kernels.
-void add_kernel_flags(CLI::App& app, ModelFlags& flags);
+void add_kernel_flags(CommandLine& line, ModelFlags& flags);
 // What these flags say in Options and LlmOptions.
 std::string plugin_choice(const ModelFlags& flags);
 std::string pack_choice(const ModelFlags& flags);
 // On stderr: what the user of a compiled model should know of its kernels.
 void tell_notes(const Executable& executable);
-void add_context_flag(CLI::App& app, ModelFlags& flags);  // of verbs whose sequences may be of any length
+void add_context_flag(CommandLine& line, ModelFlags& flags);  // of verbs whose sequences may be of any length
 
 // `least_context`: what the verb itself needs where --ctx is not given.
 LlmOptions llm_options(const ModelFlags& flags, uint32_t least_context = 0);
