@@ -3,7 +3,7 @@ option(TERN_TESTS "Build the tests" ON)
 option(TERN_BENCH "Build the benchmarks" ON)
 option(TERN_WERROR "Treat warnings as errors" ON)
 option(TERN_LIBFUZZER "Build the libFuzzer programs, everything with their coverage (clang only)" OFF)
-option(TERN_PCH "Precompile the headers that most sources include (GCC only)" ON)
+option(TERN_PCH "Precompile the headers that most sources include" ON)
 set(TERN_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize= (address,undefined or thread)")
 
 set(CMAKE_CXX_STANDARD 20)
@@ -47,34 +47,41 @@ if(TERN_LIBFUZZER)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-# What a program of ours adds to the rooms is short work: a release build does not spend half its time on optimising it.
-set(TERN_PROGRAM_OPTIONS $<$<CONFIG:Release>:-O1>)
+# For what works once a model (from graph to program) or is short anyway (programs, tests): a release build does not spend half its time
+# on optimising that.
+set(TERN_COLD_OPTIONS $<$<CONFIG:Release>:-O1>)
 
 # tern_pch(name kind headers...): an empty target whose precompiled headers others of its kind (library or program, which differ in flags)
 # take over with tern_use_pch(target name).
 function(tern_pch name kind)
-  if(NOT TERN_PCH OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(NOT TERN_PCH)
     return()
   endif()
   file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp" CONTENT "")
   add_library(${name} OBJECT "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp")
   if(kind STREQUAL "program")
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(${name} PRIVATE -fPIE ${TERN_PROGRAM_OPTIONS})
+    target_compile_options(${name} PRIVATE -fPIE ${TERN_COLD_OPTIONS})
   endif()
+  target_compile_options(${name} PRIVATE ${TERN_PCH_OPTIONS})
   target_precompile_headers(${name} PRIVATE ${ARGN})
   string(SHA256 sum "${ARGN}")
-  file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${name}.dir/cmake_pch.hxx.gch.sum" CONTENT "${sum}")
+  foreach(suffix gch pch)  # GCC's name and Clang's
+    file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${name}.dir/cmake_pch.hxx.${suffix}.sum" CONTENT "${sum}")
+  endforeach()
 endfunction()
 function(tern_use_pch target name)
   if(TARGET ${name})
-    # The first is for ccache. The others: GCC 12 sees bounds overrun inside libstdc++'s strings, which it is silent about where they do
-    # not come precompiled; builds without (TERN_PCH=OFF, Clang) keep these warnings.
-    target_compile_options(${target} PRIVATE -fpch-preprocess -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread
-                           -Wno-restrict)
+    target_compile_options(${target} PRIVATE ${TERN_PCH_OPTIONS})
     target_precompile_headers(${target} REUSE_FROM ${name})
   endif()
 endfunction()
+# The first of each is for ccache. The others: GCC 12 sees bounds overrun inside libstdc++'s strings, which it is silent about where they do
+# not come precompiled; builds without (TERN_PCH=OFF, Clang) keep these warnings.
+set(TERN_PCH_OPTIONS -fpch-preprocess -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  set(TERN_PCH_OPTIONS "SHELL:-Xclang -fno-pch-timestamp")
+endif()
 set(TERN_STANDARD_HEADERS <algorithm> <array> <atomic> <bit> <charconv> <cmath> <cstdint> <cstring> <functional> <limits> <map> <memory> <mutex>
                           <numeric> <optional> <set> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector>)
 tern_pch(tern_pch_rooms library ${TERN_STANDARD_HEADERS})
@@ -93,9 +100,9 @@ endforeach()
 set(TERN_ARROWS_public engine)
 set(TERN_ROOMS "" CACHE INTERNAL "rooms with sources")
 
-# tern_room(name [LIBS libraries...]): an object library from every *.cpp below the folder, in sight of what its arrows allow.
+# tern_room(name [COLD] [LIBS libraries...]): an object library from every *.cpp below the folder, in sight of what its arrows allow.
 function(tern_room name)
-  cmake_parse_arguments(ROOM "" "" "DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(ROOM "COLD" "" "LIBS" ${ARGN})
   if(NOT name IN_LIST TERN_ROOM_NAMES)
     message(FATAL_ERROR "The room '${name}' has no line in cmake/arrows.txt")
   endif()
@@ -107,6 +114,9 @@ function(tern_room name)
   add_library(tern_${name} OBJECT ${sources})
   target_include_directories(tern_${name} PUBLIC "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
   target_link_libraries(tern_${name} PUBLIC ${ROOM_LIBS})
+  if(ROOM_COLD)
+    target_compile_options(tern_${name} PRIVATE ${TERN_COLD_OPTIONS})
+  endif()
   tern_use_pch(tern_${name} tern_pch_rooms)
   # The same objects as an archive: a test takes only what it calls, and builds beside rooms that are broken.
   add_library(tern_${name}_archive STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:tern_${name}>)
@@ -146,15 +156,15 @@ endfunction()
 # tern_test(name ROOMS rooms... [LABELS ...]): a GoogleTest program tern_test_<name> from the folder's *.cpp, linking the
 # rooms it names and what they need. Label `threads`: run under ThreadSanitizer too.
 function(tern_test name)
-  cmake_parse_arguments(TEST "" "" "ROOMS;DEPS;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(TEST "" "" "ROOMS;LIBS;LABELS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   if(NOT sources)
     return()
   endif()
   add_executable(tern_test_${name} ${sources})
-  tern_link(tern_test_${name} ${TEST_ROOMS} ${TEST_DEPS})
+  tern_link(tern_test_${name} ${TEST_ROOMS})
   target_link_libraries(tern_test_${name} PRIVATE GTest::gtest GTest::gtest_main ${TEST_LIBS})
-  target_compile_options(tern_test_${name} PRIVATE ${TERN_PROGRAM_OPTIONS})
+  target_compile_options(tern_test_${name} PRIVATE ${TERN_COLD_OPTIONS})
   tern_use_pch(tern_test_${name} tern_pch_tests)
   target_include_directories(tern_test_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(tern_test_${name} PRIVATE TERN_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" TERN_TEST_GOLDEN="${PROJECT_SOURCE_DIR}/tests/golden")

@@ -44,15 +44,13 @@ std::vector<Model> models() {
   std::vector<Model> out;
   const auto format = [](std::string_view name) { return format_by_name(name); };
   for (const ModelShape& shape : model_shapes()) {
-    for (const bool precise : {false, true}) {
-      add(out, {shortened(shape), {format("q4_0"), nullptr}, precise, 1});
-      for (const KvKind kind : kKvKinds) {
-        if (kind == kv_kind({}, precise)) continue;
-        Model model{shortened(shape), {format("q4_0"), nullptr}, precise, 1};
-        model.kv = kind;
-        add(out, model);
-      }
+    Model model{shortened(shape), {format("q4_0"), nullptr}, false, 1};
+    for (const KvKind kind : kKvKinds) {
+      model.kv = kind;
+      add(out, model);
     }
+    model.kv.reset(), model.precise = true;  // with its own kind of KV only
+    add(out, model);
   }
   std::vector<ModelShape> families;
   for (const std::string_view name : kOfFamily) families.push_back(shortened(**model_shape(name)));
