@@ -87,7 +87,8 @@ class Session {
   Result<Ticket> submit(std::span<const IoBinding> io, std::span<const SymbolValue> symbols = {},
                         const CancelToken* cancel = nullptr);
   Status wait(Ticket ticket);
-  // Called from the device's thread.
+  // Called from the device's thread, or at once where the ticket is done. It may submit, wait and end this session, and
+  // throws nothing.
   void then(Ticket ticket, std::function<void(Status)> done);
   // submit + wait on the calling thread where the device allows it.
   Status run(std::span<const IoBinding> io, std::span<const SymbolValue> symbols = {},

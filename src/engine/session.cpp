@@ -1,6 +1,7 @@
 #include "tern/session.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 
 #include "base/platform/within_memory.h"
@@ -117,6 +118,18 @@ struct Session::Impl {
   std::shared_ptr<Params::Impl> params;
   std::unique_ptr<runtime::Instance> instance;
   hal::Ticket run_ticket = 0, last_ticket = 0;
+  // The latest submissions: a run, and the last of the transfers behind it, whose ticket stands for both.
+  struct Run {
+    hal::Ticket run, last;
+  };
+  static constexpr size_t kRunsKept = 64;
+  std::deque<Run> runs;
+  hal::Ticket run_of(hal::Ticket last) const {
+    for (const Run& r : runs) {
+      if (r.last == last) return r.run;
+    }
+    return last;
+  }
   bool profiling = false;
   std::vector<hal::StepTiming> timings;
   uint32_t profiled_list = kNone;
@@ -267,6 +280,8 @@ Result<Ticket> Session::Impl::submit(std::span<const IoBinding> io_bindings, std
   profiled_list = instance->bound_list();
   TERN_TRY(run_ticket, instance->submit(options));
   last_ticket = run_ticket;
+  runs.push_back({run_ticket, run_ticket});
+  if (runs.size() > kRunsKept) runs.pop_front();
   ran = true;
   for (const IoBinding& b : io_bindings) {
     if (const auto* out = std::get_if<MutableView>(&b.data)) {
@@ -276,6 +291,7 @@ Result<Ticket> Session::Impl::submit(std::span<const IoBinding> io_bindings, std
           out->data.first(std::min<size_t>(out->data.size(), instance->bytes(def.buffers[0])));
       if (to.empty()) continue;
       TERN_TRY(last_ticket, instance->queue().download(instance->buffer(def.buffers[0]), 0, to));
+      runs.back().last = last_ticket;
     }
   }
   return last_ticket;
@@ -299,13 +315,14 @@ Status Session::run(std::span<const IoBinding> io, std::span<const SymbolValue> 
 Status Session::wait(Ticket ticket) {
   if (ticket > impl_->last_ticket) return no_such_ticket(ticket);
   if (ticket == impl_->last_ticket) return impl_->wait_all();
+  TERN_OK(impl_->instance->queue().wait(impl_->run_of(ticket), -1));
   return impl_->instance->queue().wait(ticket, -1);
 }
 
 void Session::then(Ticket ticket, std::function<void(Status)> done) {
   if (ticket > impl_->last_ticket) return done(no_such_ticket(ticket));
   hal::Queue& queue = impl_->instance->queue();
-  const hal::Ticket run = ticket == impl_->last_ticket ? impl_->run_ticket : ticket;
+  const hal::Ticket run = impl_->run_of(ticket);
   // The run's own failure counts, not that of the transfers behind it.
   queue.then(ticket, [&queue, run, done = std::move(done)](Status last) {
     Status first = queue.wait(run, 0);

@@ -6,104 +6,119 @@ namespace tern::hal {
 
 OrderedWork::~OrderedWork() {
   {
-    const std::lock_guard lock(mutex_);
-    leaving_ = true;
+    std::unique_lock lock(state_->mutex);
+    state_->leaving = true;
+    while (on_worker() && !state_->jobs.empty()) state_->work_one(lock);
   }
-  wake_.notify_all();
-  if (worker_.joinable()) worker_.join();
+  state_->wake.notify_all();
+  if (on_worker())
+    worker_.detach();
+  else if (worker_.joinable())
+    worker_.join();
 }
 
 Status OrderedWork::start() {
-  return start_thread(worker_, [this] { work(); });
+  return start_thread(worker_, [state = state_] { state->work(); });
 }
 
 Ticket OrderedWork::add(std::function<Status()> job) {
-  const std::lock_guard lock(mutex_);
-  jobs_.push_back(std::move(job));
-  wake_.notify_one();
-  return ++last_;
+  const std::lock_guard lock(state_->mutex);
+  state_->jobs.push_back(std::move(job));
+  state_->wake.notify_one();
+  return ++state_->last;
 }
 
 void OrderedWork::then(Ticket ticket, std::function<void(Status)> done) {
-  std::unique_lock lock(mutex_);
-  if (ticket > done_) {
-    callbacks_.push_back({ticket, std::move(done)});
+  std::unique_lock lock(state_->mutex);
+  if (ticket > state_->done) {
+    state_->callbacks.push_back({ticket, std::move(done)});
     return;
   }
-  Status status = outcome(ticket);
+  Status status = state_->outcome(ticket);
   lock.unlock();
   done(std::move(status));
 }
 
 Status OrderedWork::wait(Ticket ticket, int64_t nanoseconds) {
-  std::unique_lock lock(mutex_);
-  const auto finished = [&] { return done_ >= ticket; };
+  std::unique_lock lock(state_->mutex);
+  // A callback that waits for later work would wait for its own thread.
+  while (on_worker() && state_->done < ticket && !state_->jobs.empty()) state_->work_one(lock);
+  const auto finished = [&] { return state_->done >= ticket; };
   if (nanoseconds < 0) {
-    finished_.wait(lock, finished);
-  } else if (!finished_.wait_for(lock, std::chrono::nanoseconds(nanoseconds), finished)) {
+    state_->finished.wait(lock, finished);
+  } else if (!state_->finished.wait_for(lock, std::chrono::nanoseconds(nanoseconds), finished)) {
     return make_error(Code::limit, "not finished in the given time");
   }
-  return outcome(ticket);
+  return state_->outcome(ticket);
 }
 
-bool OrderedWork::busy() {
-  const std::lock_guard lock(mutex_);
-  return done_ != last_;
+bool OrderedWork::State::busy() {
+  const std::lock_guard lock(mutex);
+  return done != last;
 }
 
 void OrderedWork::drain() {
-  std::unique_lock lock(mutex_);
-  finished_.wait(lock, [&] { return done_ == last_; });
+  std::unique_lock lock(state_->mutex);
+  while (on_worker() && !state_->jobs.empty()) state_->work_one(lock);
+  state_->finished.wait(lock, [&] { return state_->done == state_->last; });
 }
 
-Result<Ticket> OrderedWork::finish(Status status) {
-  const std::lock_guard lock(mutex_);
-  done_ = ++last_;
-  finished_.notify_all();
+Result<Ticket> OrderedWork::State::finish(Status status) {
+  const std::lock_guard lock(mutex);
+  done = ++last;
+  finished.notify_all();
   if (!status) return status.take_error();
-  return last_;
+  return last;
 }
 
-Status OrderedWork::outcome(Ticket ticket) const {  // with the lock held
-  for (const auto& [failed, error] : failures_) {
+Status OrderedWork::State::outcome(Ticket ticket) const {  // with the lock held
+  for (const auto& [failed, error] : failures) {
     if (failed == ticket) return error;
   }
   return ok();
 }
 
-void OrderedWork::work() {
-  std::unique_lock lock(mutex_);
+void OrderedWork::State::work() {
+  std::unique_lock lock(mutex);
   for (;;) {
-    wake_.wait(lock, [&] { return leaving_ || !jobs_.empty(); });
-    if (jobs_.empty()) return;  // leaving, all done
-    const std::function<Status()> job = std::move(jobs_.front());
-    jobs_.pop_front();
-    lock.unlock();
-    if (delay_.count() > 0) std::this_thread::sleep_for(delay_);
-    Status status = within_memory(job);
-    lock.lock();
-    ++done_;
-    if (!status) {
-      failures_.emplace_back(done_, status.error());
-      if (failures_.size() > kFailuresKept) failures_.pop_front();
-    }
-    finished_.notify_all();
-    call_back(lock);
+    wake.wait(lock, [&] { return leaving || !jobs.empty(); });
+    if (jobs.empty()) return;  // leaving, all done
+    work_one(lock);
   }
 }
 
-void OrderedWork::call_back(std::unique_lock<std::mutex>& lock) {
-  for (size_t i = 0; i < callbacks_.size();) {
-    if (callbacks_[i].ticket > done_) {
+// What a job or a callback holds ends without the lock too: it may be the last to hold a session of this queue.
+void OrderedWork::State::work_one(std::unique_lock<std::mutex>& lock) {
+  std::function<Status()> job = std::move(jobs.front());
+  jobs.pop_front();
+  lock.unlock();
+  if (delay.count() > 0) std::this_thread::sleep_for(delay);
+  Status status = within_memory(job);
+  job = nullptr;
+  lock.lock();
+  ++done;
+  if (!status) {
+    failures.emplace_back(done, status.error());
+    if (failures.size() > kFailuresKept) failures.pop_front();
+  }
+  finished.notify_all();
+  call_back(lock);
+}
+
+void OrderedWork::State::call_back(std::unique_lock<std::mutex>& lock) {
+  for (size_t i = 0; i < callbacks.size();) {
+    if (callbacks[i].ticket > done) {
       ++i;
       continue;
     }
-    const Callback callback = std::move(callbacks_[i]);
-    callbacks_.erase(callbacks_.begin() + static_cast<std::ptrdiff_t>(i));
+    Callback callback = std::move(callbacks[i]);
+    callbacks.erase(callbacks.begin() + static_cast<std::ptrdiff_t>(i));
     Status result = outcome(callback.ticket);
     lock.unlock();
     callback.done(std::move(result));
+    callback.done = nullptr;
     lock.lock();
+    i = 0;  // it may have waited for later work, whose callbacks are gone
   }
 }
 
