@@ -77,8 +77,7 @@ Explanation Executable::explain() const {
       info.steps.push_back(step_info(program, impl_->sources, step));
       info.phases = std::max(info.phases, step.phase + 1);
     }
-    if (const auto plan = plan_memory(program, range.list, runtime::upper_bounds(program, range)))
-      info.arena_bytes = plan->arena;
+    if (const auto plan = runtime::plan_list(*impl_->loaded, range.list)) info.arena_bytes = plan->arena;
     out.ranges.push_back(std::move(info));
   }
   return out;

@@ -153,13 +153,17 @@ void split_at_binds(Program& program);
 
 struct MemoryPlan {
   std::vector<uint64_t> offset;  // per buffer; temps: in the arena; others: 0
-  std::vector<uint64_t> bytes;   // per buffer at these symbols
+  std::vector<uint64_t> bytes;   // per buffer
   uint64_t arena = 0;
 };
-// Of one list, at given symbol values (a range's upper bounds when a session opens). Liveness counts phases.
-Result<MemoryPlan> plan_memory(const Program& program, uint32_t list, std::span<const int64_t> symbols,
+// What each buffer takes: at these symbol values; at most, at any values within the bounds (a size may fall as a symbol
+// grows). Code::limit where a size has no bound that 63 bits hold.
+Result<std::vector<uint64_t>> buffer_bytes(const Program& program, std::span<const int64_t> symbols);
+Result<std::vector<uint64_t>> most_buffer_bytes(const Program& program, const Bounds& bounds);
+// Of one list, for buffers of these bytes. Liveness counts phases.
+Result<MemoryPlan> plan_memory(const Program& program, uint32_t list, std::vector<uint64_t> bytes,
                                uint32_t alignment = 64);
-// Replays the list against the plan; shares no code with it.
+// Replays the list at these symbol values against the plan; shares no code with it.
 Status check_memory(const Program& program, uint32_t list, const MemoryPlan& plan, std::span<const int64_t> symbols);
 
 // Versioned serial form. Layouts and formats travel by name, dims as text; equal Programs give equal bytes.

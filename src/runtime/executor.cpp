@@ -29,27 +29,19 @@ std::vector<uint32_t> lists_of(const Program& program) {
   return lists;
 }
 
-// Symbol values that a list's memory is planned for: its range's upper bounds.
-std::vector<int64_t> plan_symbols(const Program& program, uint32_t list) {
+// The sizes that a list is run at.
+Bounds bounds_of(const Program& program, uint32_t list) {
   for (const RangeDef& range : program.ranges) {
-    if (range.list == list) return upper_bounds(program, range);
+    if (range.list == list) return range.when;
   }
-  return upper_bounds(program, RangeDef{});
-}
-
-Result<uint64_t> bytes_at(const Program& program, const BufferDef& def, std::span<const int64_t> symbols) {
-  TERN_TRY(const int64_t bytes, program.dims->eval(def.bytes, symbols));
-  if (bytes < 0) return make_error(Code::internal, "a buffer of negative size", def.name);
-  return static_cast<uint64_t>(bytes);
+  return {};
 }
 
 }  // namespace
 
-std::vector<int64_t> upper_bounds(const Program& program, const RangeDef& range) {
-  std::vector<int64_t> out;
-  for (const Symbol& s : program.dims->symbols()) out.push_back(s.max);
-  for (const Bound& b : range.when) out[b.symbol] = std::min(out[b.symbol], b.max);
-  return out;
+Result<MemoryPlan> plan_list(const LoadedProgram& loaded, uint32_t list) {
+  TERN_TRY(std::vector<uint64_t> bytes, most_buffer_bytes(loaded.program, bounds_of(loaded.program, list)));
+  return plan_memory(loaded.program, list, std::move(bytes), std::max(64u, loaded.device->caps().offset_alignment));
 }
 
 bool holds(const RangeDef& range, std::span<const int64_t> symbols) {
@@ -59,16 +51,15 @@ bool holds(const RangeDef& range, std::span<const int64_t> symbols) {
 
 Result<Sizes> instance_sizes(const LoadedProgram& loaded) {
   const Program& program = loaded.program;
-  const std::vector<int64_t> top = upper_bounds(program, RangeDef{});
+  TERN_TRY(const std::vector<uint64_t> bytes, most_buffer_bytes(program, {}));
   Sizes sizes;
-  for (const BufferDef& def : program.buffers) {
-    if (def.origin != Origin::state && def.origin != Origin::io) continue;
-    TERN_TRY(const uint64_t bytes, bytes_at(program, def, top));
-    (def.origin == Origin::state ? sizes.state : sizes.io) += bytes;
+  for (BufferId id = 0; id < bytes.size(); ++id) {
+    const Origin origin = program.buffers[id].origin;
+    if (origin == Origin::state) sizes.state += bytes[id];
+    if (origin == Origin::io) sizes.io += bytes[id];
   }
   for (const uint32_t list : lists_of(program)) {
-    TERN_TRY(const MemoryPlan plan, plan_memory(program, list, plan_symbols(program, list),
-                                                std::max(64u, loaded.device->caps().offset_alignment)));
+    TERN_TRY(const MemoryPlan plan, plan_list(loaded, list));
     sizes.scratch = std::max(sizes.scratch, plan.arena);
   }
   return sizes;
@@ -87,7 +78,7 @@ Result<std::unique_ptr<Instance>> Instance::open(std::shared_ptr<const LoadedPro
 
 Status Instance::allocate(std::vector<std::shared_ptr<hal::Buffer>> params) {
   const Program& p = program();
-  const std::vector<int64_t> top = upper_bounds(p, RangeDef{});
+  TERN_TRY(const std::vector<uint64_t> bytes, most_buffer_bytes(p, {}));
   buffers_ = std::move(params);
   buffers_.resize(p.buffers.size());
   for (BufferId id = 0; id < p.buffers.size(); ++id) {
@@ -98,8 +89,7 @@ Status Instance::allocate(std::vector<std::shared_ptr<hal::Buffer>> params) {
         return make_error(Code::invalid, "parameter '" + def.name + "' has no value; set or load it first", def.name);
       continue;
     }
-    TERN_TRY(const uint64_t bytes, bytes_at(p, def, top));
-    TERN_TRY(std::unique_ptr<hal::Buffer> buffer, loaded_->device->allocate(bytes, hal::MemoryKind::device));
+    TERN_TRY(std::unique_ptr<hal::Buffer> buffer, loaded_->device->allocate(bytes[id], hal::MemoryKind::device));
     buffers_[id] = std::move(buffer);
     if (def.origin == Origin::state && !loaded_->device->caps().host_visible)
       TERN_OK(zero(id));  // host pages start as zero
@@ -114,8 +104,7 @@ Status Instance::plan_lists() {
   std::vector<MemoryPlan> plans(p.lists.size());
   uint64_t arena = 0;
   for (const uint32_t list : lists_of(p)) {
-    TERN_TRY(plans[list],
-             plan_memory(p, list, plan_symbols(p, list), std::max(64u, loaded_->device->caps().offset_alignment)));
+    TERN_TRY(plans[list], plan_list(*loaded_, list));
     arena = std::max(arena, plans[list].arena);
   }
   TERN_TRY(std::unique_ptr<hal::Buffer> buffer,
@@ -273,7 +262,8 @@ Status Instance::prepare() {
   const uint32_t list = program().prepare_list;
   if (list == kNone || program().lists[list].empty()) return ok();
   std::vector<int64_t> block(program().block.size());
-  const std::vector<int64_t> top = upper_bounds(program(), RangeDef{});
+  std::vector<int64_t> top;  // what is prepared depends on no size
+  for (const Symbol& s : program().dims->symbols()) top.push_back(s.max);
   for (size_t i = 0; i < block.size(); ++i) {
     TERN_TRY(block[i], program().dims->eval(program().block[i], top));
   }

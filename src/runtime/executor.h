@@ -20,8 +20,8 @@ struct LoadedProgram {
   std::vector<std::shared_ptr<hal::Buffer>> constants;  // one per BufferId that the graph's own tensors fill; else null
 };
 
-// Smallest and largest value of each symbol in a range.
-std::vector<int64_t> upper_bounds(const Program& program, const RangeDef& range);
+// Memory of a list, for every size of its range.
+Result<MemoryPlan> plan_list(const LoadedProgram& loaded, uint32_t list);
 bool holds(const RangeDef& range, std::span<const int64_t> symbols);
 
 struct Sizes {

@@ -67,9 +67,10 @@ Status check_memory(const Program& program, uint32_t list, const MemoryPlan& pla
           return make_error(Code::internal, "step '" + steps[i].label + "' reaches past buffer '" + def.name + "'");
         }
         if (def.origin != Origin::temp) continue;
-        const uint64_t first = plan.offset[use.ref.id];
-        if (first + static_cast<uint64_t>(whole) > plan.arena)
-          return make_error(Code::internal, "buffer '" + def.name + "' lies past the arena");
+        const uint64_t first = plan.offset[use.ref.id], last = first + plan.bytes[use.ref.id];
+        if (static_cast<uint64_t>(whole) > plan.bytes[use.ref.id])
+          return make_error(Code::internal, "buffer '" + def.name + "' is larger than it was planned for");
+        if (last > plan.arena) return make_error(Code::internal, "buffer '" + def.name + "' lies past the arena");
         const bool reads = use.access != Access::write;
         if (reads && !written.contains(use.ref.id)) {
           bool here = false;  // a scratch that is written earlier in this very problem
@@ -80,20 +81,19 @@ Status check_memory(const Program& program, uint32_t list, const MemoryPlan& pla
             return make_error(Code::internal,
                               "step '" + steps[i].label + "' reads '" + def.name + "' before it is written");
         }
-        if (use.access == Access::read && !arena.owned(first, first + static_cast<uint64_t>(whole), use.ref.id)) {
+        if (use.access == Access::read && !arena.owned(first, last, use.ref.id)) {
           return make_error(Code::internal, "step '" + steps[i].label + "' reads '" + def.name +
                                                 "' after its memory was given to another");
         }
         if (use.access != Access::read && !written.contains(use.ref.id)) {
-          arena.claim(first, first + static_cast<uint64_t>(whole), use.ref.id);
+          arena.claim(first, last, use.ref.id);
           written.insert(use.ref.id);
         }
         touched.insert(use.ref.id);
       }
     }
     for (const BufferId id : touched) {
-      TERN_TRY(const int64_t whole, program.dims->eval(program.buffers[id].bytes, symbols));
-      if (!arena.owned(plan.offset[id], plan.offset[id] + static_cast<uint64_t>(whole), id)) {
+      if (!arena.owned(plan.offset[id], plan.offset[id] + plan.bytes[id], id)) {
         return make_error(Code::internal,
                           "buffer '" + program.buffers[id].name + "' shares memory with another of its phase");
       }

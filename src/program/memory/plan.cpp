@@ -14,16 +14,6 @@ struct Life {
   uint32_t first, last;  // phases, inclusive
 };
 
-Result<std::vector<uint64_t>> buffer_bytes(const Program& program, std::span<const int64_t> symbols) {
-  std::vector<uint64_t> out;
-  for (const BufferDef& def : program.buffers) {
-    TERN_TRY(const int64_t bytes, program.dims->eval(def.bytes, symbols));
-    if (bytes < 0) return make_error(Code::internal, "a buffer of negative size", def.name);
-    out.push_back(static_cast<uint64_t>(bytes));
-  }
-  return out;
-}
-
 std::vector<Life> lives(const Program& program, uint32_t list, const std::vector<uint64_t>& bytes) {
   constexpr uint32_t kNever = std::numeric_limits<uint32_t>::max();
   std::vector<Life> all(program.buffers.size());
@@ -41,10 +31,31 @@ std::vector<Life> lives(const Program& program, uint32_t list, const std::vector
 
 }  // namespace
 
-Result<MemoryPlan> plan_memory(const Program& program, uint32_t list, std::span<const int64_t> symbols,
-                               uint32_t alignment) {
+Result<std::vector<uint64_t>> buffer_bytes(const Program& program, std::span<const int64_t> symbols) {
+  std::vector<uint64_t> out;
+  for (const BufferDef& def : program.buffers) {
+    TERN_TRY(const int64_t bytes, program.dims->eval(def.bytes, symbols));
+    if (bytes < 0) return make_error(Code::internal, "a buffer of negative size", def.name);
+    out.push_back(static_cast<uint64_t>(bytes));
+  }
+  return out;
+}
+
+Result<std::vector<uint64_t>> most_buffer_bytes(const Program& program, const Bounds& bounds) {
+  std::vector<uint64_t> out;
+  for (const BufferDef& def : program.buffers) {
+    const int64_t most = program.dims->range(def.bytes, bounds).second;
+    if (most == std::numeric_limits<int64_t>::max())
+      return make_error(Code::limit, "the size of a buffer, " + program.dims->text(def.bytes) + ", has no bound",
+                        def.name);
+    out.push_back(static_cast<uint64_t>(std::max<int64_t>(most, 0)));  // sizes below 0 are refused when they come
+  }
+  return out;
+}
+
+Result<MemoryPlan> plan_memory(const Program& program, uint32_t list, std::vector<uint64_t> bytes, uint32_t alignment) {
   MemoryPlan plan;
-  TERN_TRY(plan.bytes, buffer_bytes(program, symbols));
+  plan.bytes = std::move(bytes);
   plan.offset.resize(program.buffers.size());
   std::vector<Life> todo = lives(program, list, plan.bytes);
   std::sort(todo.begin(), todo.end(),

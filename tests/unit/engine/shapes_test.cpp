@@ -195,6 +195,62 @@ TEST_P(Shapes, ExtentsAreNotNegative) {
   }
 }
 
+// Sizes that fall while a symbol grows, or rise and fall: memory is there for the largest that any of them takes.
+TEST_P(Shapes, SizesMayFallWhileASymbolGrows) {
+  using Make = Dim (*)(DimTable&, Dim);
+  using Count = int64_t (*)(int64_t);
+  const std::pair<Make, Count> sizes[] = {
+      {[](DimTable& d, Dim n) { return d.sub(100, n); }, [](int64_t n) { return 100 - n; }},
+      {[](DimTable& d, Dim n) { return d.floordiv(100, n); }, [](int64_t n) { return 100 / n; }},
+      {[](DimTable& d, Dim n) { return d.mod(100, n); }, [](int64_t n) { return 100 % n; }},
+      {[](DimTable& d, Dim n) { return d.mul(n, d.sub(100, n)); }, [](int64_t n) { return n * (100 - n); }}};
+  for (const auto& [make, count] : sizes) {
+    Builder b;
+    const Dim n = b.symbol("N", 1, 100);
+    const Value x = b.input("x", DType::f32, {n});
+    const Value fall = cumsum(b, cumsum(b, iota(b, Shape{make(b.dims(), n)}, 0, DType::f32), 0), 0);
+    b.output("s", reduce_sum(b, fall, {}));
+    b.output("all", fall);
+    b.output("t", reduce_sum(b, cumsum(b, cumsum(b, x, 0), 0), {}));
+    Session session = opened(b);
+    for (const int64_t size : {100, 99, 50, 10, 7, 2, 1}) {
+      const int64_t length = count(size);
+      const Floats ones(static_cast<size_t>(size), 1.f);
+      Floats all(static_cast<size_t>(length), -1.f), s = {-1}, t = {-1};
+      const Status ran = session.run(std::vector<IoBinding>{in(id("x"), ones, {size}),
+                                                            {id("s"), mutable_view<float>(s, {})},
+                                                            {id("t"), mutable_view<float>(t, {})},
+                                                            {id("all"), mutable_view<float>(all, {length})}});
+      ASSERT_TRUE(ran.ok()) << size << ": " << ran.error().message();
+      double once = 0, twice = 0, sum = 0;
+      for (int64_t i = 0; i < length; ++i) {
+        once += static_cast<double>(i), twice += once, sum += twice;
+        ASSERT_NEAR(all[static_cast<size_t>(i)], twice, 1e-4 * twice) << size << " at " << i;
+      }
+      EXPECT_NEAR(s[0], sum, 1e-3 * sum) << size;
+      EXPECT_EQ(t[0], static_cast<float>(size * (size + 1) * (size + 2) / 6)) << size;
+    }
+  }
+}
+
+TEST_P(Shapes, TheRestBehindASymbol) {
+  Builder b;
+  const Dim n = b.symbol("N", 0, 100);
+  const Value a = b.input("a", DType::f32, {n}), x = b.input("x", DType::f32, {100});
+  b.output("y", cumsum(b, slice(b, x, 0, n, 100), 0));
+  b.output("z", reduce_sum(b, a, {}));
+  Session session = opened(b);
+  const Floats ones(100, 1.f);
+  for (const int64_t size : {100, 99, 50, 0}) {
+    const Floats some(static_cast<size_t>(size), 1.f);
+    Floats y(static_cast<size_t>(100 - size), -1.f);
+    const Status ran = session.run(std::vector<IoBinding>{
+        in(id("a"), some, {size}), in(id("x"), ones, {100}), {id("y"), mutable_view<float>(y, {100 - size})}});
+    ASSERT_TRUE(ran.ok()) << size << ": " << ran.error().message();
+    for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(y[i], static_cast<float>(i + 1));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Shapes, testing::Values("cpu", "mean"));
 
 }  // namespace

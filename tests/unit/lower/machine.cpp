@@ -148,7 +148,8 @@ Status Machine::prepare() {
 }
 
 Status Machine::run_list(uint32_t list, std::span<const int64_t> symbols) {
-  TERN_TRY(const MemoryPlan plan, plan_memory(program, list, symbols));
+  TERN_TRY(std::vector<uint64_t> sizes, buffer_bytes(program, symbols));
+  TERN_TRY(const MemoryPlan plan, plan_memory(program, list, std::move(sizes)));
   TERN_OK(check_memory(program, list, plan, symbols));
   std::vector<std::byte> arena(plan.arena, std::byte{0xff});  // NaN in every float
   std::vector<const Step*> order;
