@@ -1,5 +1,6 @@
 #include "base/platform/replace_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -59,6 +60,45 @@ TEST_F(ReplaceFile, names_the_file_and_leaves_nothing_where_it_cannot_write) {
   fs::create_directories(taken / "inside");
   EXPECT_FALSE(replace_file(taken.string(), "text"));
   EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(ReplaceFile, keeps_links_and_permissions) {
+  const fs::path path = folder_ / "a", link = folder_ / "link", dangling = folder_ / "dangling";
+  ASSERT_TRUE(replace_file(path.string(), "old"));
+  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("a", link);
+  ASSERT_TRUE(replace_file(link.string(), "new"));
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(text_of(path), "new");
+  EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("made", dangling);
+  ASSERT_TRUE(replace_file(dangling.string(), "through"));
+  EXPECT_TRUE(fs::is_symlink(dangling));
+  EXPECT_EQ(text_of(folder_ / "made"), "through");
+  EXPECT_EQ(files(), 4u);
+}
+
+TEST_F(ReplaceFile, takes_names_of_any_legal_length) {
+  const fs::path path = folder_ / std::string(255, 'n');
+  ASSERT_TRUE(replace_file(path.string(), "text"));
+  EXPECT_EQ(text_of(path), "text");
+}
+
+TEST_F(ReplaceFile, writes_to_what_is_no_file) {
+  EXPECT_TRUE(replace_file("/dev/null", "text"));
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_FALSE(replace_file("/dev/full", std::string(100'000, 'x')));
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_FALSE(replace_file(pipe.string(), "text"));  // nobody reads
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  EXPECT_TRUE(replace_file(pipe.string(), "text"));
+  char buffer[16] = {};
+  EXPECT_EQ(::read(reader, buffer, sizeof buffer), 4);
+  ::close(reader);
+  EXPECT_STREQ(buffer, "text");
+  EXPECT_TRUE(fs::is_fifo(pipe));
 }
 
 TEST_F(ReplaceFile, readers_and_rivals_see_whole_files) {
