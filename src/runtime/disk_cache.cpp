@@ -1,11 +1,10 @@
 #include "runtime/disk_cache.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 
+#include "base/mmap.h"
 #include "base/platform/replace_file.h"
 
 namespace tern::runtime {
@@ -15,6 +14,7 @@ struct Header {
   char magic[8];
   uint64_t bytes, hash_hi, hash_lo;
 };
+constexpr uint64_t kMostBytes = uint64_t{64} << 20;  // no kernel is as large
 constexpr char kMagic[8] = {'t', 'e', 'r', 'n', 'c', 'a', 'c', '2'};
 
 // The key is hashed too: an entry under another's name is damage as well.
@@ -25,10 +25,19 @@ Header header_of(const Hash& key, std::span<const std::byte> data) {
   return header;
 }
 
-struct CloseFile {
-  void operator()(std::FILE* f) const { std::fclose(f); }
-};
-using File = std::unique_ptr<std::FILE, CloseFile>;
+// Nothing: it is not there, or it is not what was stored. Whoever else writes to the folder, nothing here waits or
+// takes the memory that a header asks for.
+std::optional<std::vector<std::byte>> read_entry(const std::string& name, const Hash& key) {
+  const auto file = MappedFile::open(name);
+  Header header;
+  if (!file || (*file)->size() < sizeof header || (*file)->size() > kMostBytes) return std::nullopt;
+  std::vector<std::byte> data((*file)->size() - sizeof header);
+  if (!(*file)->read(0, {reinterpret_cast<std::byte*>(&header), sizeof header}) || !(*file)->read(sizeof header, data))
+    return std::nullopt;
+  const Header want = header_of(key, data);
+  if (std::memcmp(&header, &want, sizeof want) != 0) return std::nullopt;
+  return data;
+}
 
 }  // namespace
 
@@ -45,21 +54,10 @@ std::string DiskCache::path(const Hash& key) const { return dir_ + "/" + key.hex
 std::optional<std::vector<std::byte>> DiskCache::find(const Hash& key) const {
   if (dir_.empty()) return std::nullopt;
   const std::string name = path(key);
-  const File file(std::fopen(name.c_str(), "rb"));
-  if (!file) return std::nullopt;
-  Header header;
+  auto data = read_entry(name, key);
   std::error_code ignored;
-  const uint64_t size = std::filesystem::file_size(name, ignored);
-  if (std::fread(&header, sizeof header, 1, file.get()) == 1 && std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 &&
-      !ignored && size == sizeof header + header.bytes) {
-    std::vector<std::byte> data(header.bytes);
-    if (data.empty() || std::fread(data.data(), data.size(), 1, file.get()) == 1) {
-      const Header want = header_of(key, data);
-      if (want.hash_hi == header.hash_hi && want.hash_lo == header.hash_lo) return data;
-    }
-  }
-  std::filesystem::remove(name, ignored);
-  return std::nullopt;
+  if (!data) std::filesystem::remove(name, ignored);
+  return data;
 }
 
 void DiskCache::store(const Hash& key, std::span<const std::byte> data) const {

@@ -1,4 +1,4 @@
-// A folder of content-addressed blobs: compiled kernels and packed weights. Safe for several processes at once.
+// A folder of compiled kernels by key. Safe for several processes at once.
 //
 // An entry is written to a temporary name and renamed, carries a checksum, and is ignored (and removed) where it is
 // damaged.
