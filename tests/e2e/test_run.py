@@ -137,6 +137,8 @@ class Run(ProgramTest):
         whole = self.ok_json("run", path(SMALL), "-p", "Hello tern", "-n", 8, "--temp", 0, "--ignore-eos")["text"]
         cut = self.ok_json("run", path(SMALL), "-p", "Hello tern", "-n", 8, "--temp", 0, "--ignore-eos", "--stop", "nowhere", "--stop", whole[2:4])
         self.assertEqual(cut["stop"], "stop_string")
+        first = self.ok_json("run", "--stop", whole[2:4], path(SMALL), "-p", "Hello tern", "-n", 8, "--temp", 0, "--ignore-eos")
+        self.assertEqual(first["text"], cut["text"])
         self.assertEqual(cut["text"], whole[: whole.index(whole[2:4])])
 
     def test_context(self):
@@ -156,6 +158,8 @@ class Run(ProgramTest):
             ["-p", "a", "--temp", "nan"],
             ["-p", "a", "--top-p", "0"],
             ["-p", "a", "--stop", ""],
+            ["-p", "a", "--stop", "b", "stray"],
+            ["-p", "a", "-t", "1025"],
             ["-p", "a", "-n", "0"],
             ["--prompt-ids", "1,100"],
             ["--prompt-ids", "1,-2"],

@@ -66,7 +66,12 @@ Result<Block> Memory::allocate(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   if (!slab_ || size > kSlab - used_) {
     auto fresh = Block::Mapping::make(kSlab);
-    if (!fresh) return none;
+    if (!fresh) {  // addresses are short (`ulimit -v`): no more of them than the block needs
+      auto own = Block::Mapping::make(size);
+      if (!own) return none;
+      std::byte* data = own->data;
+      return Block(std::move(own), data, bytes);
+    }
     slab_ = std::move(fresh), used_ = 0;
   }
   std::byte* data = slab_->data + used_;

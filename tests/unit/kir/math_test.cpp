@@ -13,7 +13,7 @@ namespace tern::kir {
 namespace {
 
 constexpr uint32_t kLanes = 64;
-const float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+const float kInf = std::numeric_limits<float>::infinity();
 
 using Unary = V (*)(const V&);
 using Binary = V (*)(const V&, const V&);

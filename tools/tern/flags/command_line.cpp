@@ -15,7 +15,7 @@ Option& Option::shows_default() {
   return *this;
 }
 Option& Option::may_be_repeated() {
-  option_->take_all()->expected(1);
+  option_->take_all()->expected(1)->allow_extra_args(false);
   return *this;
 }
 Option& Option::between(unsigned least, unsigned most) {

@@ -20,7 +20,7 @@ void add_device_flags(CommandLine& line, ModelFlags& flags) {
   line.option("--device", flags.device, "Device, as `tern devices` lists them").shows_default();
   line.option("-t,--threads", flags.threads, "Threads; 0: the physical cores this process may use")
       .shows_default()
-      .between(0, 4096);
+      .between(0, 1024);
   line.flag("--precise", flags.precise,
             "Float activations, and f32 KV unless --kv says otherwise: slower, closer to exact arithmetic");
   std::vector<std::string> kinds;

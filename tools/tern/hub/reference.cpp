@@ -213,7 +213,8 @@ Status check_file_name(const std::string& name) {
   const bool plain = !name.empty() && name[0] != '.' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return c >= 0x20 && c != 0x7f && c != '/' && c != '\\';
   });
-  if (!plain) return make_error(Code::invalid, "'" + printable(name) + "' is no name of a file; give one with --name");
+  if (!plain)
+    return make_error(Code::invalid, "'" + printable(name) + "' is no name of a file; `tern pull --name` gives one");
   if (lower(name).ends_with(".gguf")) return ok();
   return make_error(Code::invalid, "'" + printable(name) + "' is no GGUF file by its name; --name gives another");
 }

@@ -171,7 +171,8 @@ Action add_run(CommandLine& line) {
   add_model_flags(line, flags->model);
   add_kernel_flags(line, flags->model);
   add_context_flag(line, flags->model);
-  line.option("-p,--prompt", flags->prompt.source.text, "Prompt: plain text, special tokens in it stay text");
+  line.option("-p,--prompt", flags->prompt.source.text,
+              "Prompt: plain text; special tokens in it stay text, but not with --chat");
   line.option("-f,--file", flags->prompt.source.file, "Read the prompt from this file; '-': from the pipe");
   line.option("--prompt-ids", flags->prompt.ids, "Prompt as token ids (1,2,3), taken as they are");
   line.flag("--chat", flags->prompt.chat, "Put the prompt into the model's chat template");
