@@ -40,17 +40,13 @@ TEST_P(CallbacksTest, MayEndTheirSessionWithWorkBehindThem) {
   std::shared_ptr<Session> session = doubled();
   const auto first = session->submit(io(out_));
   ASSERT_TRUE(first) << first.error().message();
-  std::promise<void> ended;
-  std::promise<void> go;
-  session->then(*first, [&, wait = go.get_future().share()](const Status&) {
-    wait.wait();
+  std::promise<bool> ended;
+  session->then(*first, [&](const Status&) {
+    const bool more = session->submit(io(more_)).ok();
     session.reset();
-    ended.set_value();
+    ended.set_value(more);
   });
-  const auto second = session->submit(io(more_));
-  EXPECT_TRUE(second.ok());
-  go.set_value();
-  ended.get_future().get();
+  EXPECT_TRUE(ended.get_future().get());
   EXPECT_EQ(session, nullptr);
   EXPECT_EQ(more_, (Floats{2, 4, 6, 8}));
 }
@@ -60,12 +56,10 @@ TEST_P(CallbacksTest, MayWaitForLaterWork) {
   const auto first = session->submit(io(out_));
   ASSERT_TRUE(first) << first.error().message();
   std::promise<Status> waited;
-  std::promise<Ticket> later;
-  session->then(
-      *first, [&, which = later.get_future().share()](const Status&) { waited.set_value(session->wait(which.get())); });
-  const auto second = session->submit(io(more_));
-  ASSERT_TRUE(second) << second.error().message();
-  later.set_value(*second);
+  session->then(*first, [&](const Status&) {
+    const auto later = session->submit(io(more_));
+    waited.set_value(later ? session->wait(*later) : Status(later.error()));
+  });
   const Status status = waited.get_future().get();
   EXPECT_TRUE(status.ok()) << status.error().message();
   EXPECT_EQ(more_, (Floats{2, 4, 6, 8}));
