@@ -13,6 +13,7 @@
 #include "tern/graph.h"
 #include "tern/result.h"
 #include "tern/tensor.h"
+#include "tern/tune/tuning.h"
 
 namespace tern {
 
@@ -41,6 +42,7 @@ struct Options {
   std::string plugin_path;       // code generator; empty: beside the library or the program; "none": none
   std::string pack_dir;          // kernels compiled with tern; empty: beside the library or the program; "none": none
   unsigned compile_threads = 0;  // 0: the cores this process may use
+  std::shared_ptr<const Tuning> tuning;  // of kernels' variants; null: what load_tuning() gives
 };
 
 using IoId = uint32_t;
@@ -112,6 +114,11 @@ class Executable {
  private:
   std::shared_ptr<const Impl> impl_;
 };
+
+// The table of variants that was kept for this device, in tern/tuning of the user's cache folder; an empty one where
+// there is none. save_tuning replaces it and gives its path.
+Result<Tuning> load_tuning(const Device& device);
+Result<std::string> save_tuning(const Device& device, const Tuning& tuning);
 
 Result<Executable> compile(Graph graph, const Device& device, const Options& options = {});
 // What a session of the compiled graph will hold, without making its kernels or reading a weight.

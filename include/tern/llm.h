@@ -33,10 +33,11 @@ struct LlmOptions {
   // Tokens of one step at most; longer prompts take several. A device whose bindings hold fewer gets half, a quarter …
   // of them: LanguageModel::chunk() tells.
   uint32_t chunk = 512;
-  uint32_t history = 64;              // last tokens that penalties look at, 0 .. 65536
-  std::string cache_dir;              // as Options::cache_dir
-  std::string plugin_path, pack_dir;  // the same
-  Progress progress;                  // while weights are packed
+  uint32_t history = 64;                 // last tokens that penalties look at, 0 .. 65536
+  std::string cache_dir;                 // as Options::cache_dir
+  std::string plugin_path, pack_dir;     // the same
+  std::shared_ptr<const Tuning> tuning;  // the same
+  Progress progress;                     // while weights are packed
 };
 
 // What a model is made of, by its file.

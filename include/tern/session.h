@@ -55,6 +55,7 @@ struct SymbolValue {
 struct StepProfile {
   std::string label, kernel;
   double seconds, bytes, flop;
+  std::string problem, candidate, variant;  // what it solves, and by what; empty for copies and fills
 };
 
 class CancelToken {

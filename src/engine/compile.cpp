@@ -147,6 +147,15 @@ Result<Program> engine::lowered(Graph input, const Device& device, const Options
   LowerOptions lower_options;
   TERN_TRY(lower_options.ranges, bounds_of(*graph.dims, options.ranges));
   lower_options.policy = policy;
+  Tuning kept;
+  if (options.tuning == nullptr) {
+    auto loaded = load_tuning(device);
+    if (loaded)
+      kept = std::move(*loaded);
+    else
+      timings.notes.push_back(loaded.error().message() + "; kernels are taken as usual");
+  }
+  lower_options.tuning = options.tuning != nullptr ? options.tuning.get() : &kept;
   auto program = lower(graph, kernel_candidates(), caps, lower_options);
   timings.lower_s = since(lower_start);
   return program;

@@ -31,7 +31,7 @@ StepInfo step_info(const Program& program, const std::vector<std::optional<Kerne
   info.problem = problem_text(program.problems[step.problem], *program.dims);
   for (const Choice& choice : program.choices) {
     if (choice.problem != step.problem) continue;
-    info.variant = choice.chosen;
+    info.variant = choice.candidate + (choice.variant.empty() ? "" : " " + choice.variant);
     info.bytes = choice.bytes;
     info.flop = choice.flop;
     info.seconds = choice.seconds;

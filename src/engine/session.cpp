@@ -468,10 +468,12 @@ std::vector<StepProfile> Session::profile() const {
   const std::vector<Step>& steps = p.lists[impl_->profiled_list];
   for (const hal::StepTiming& t : impl_->timings) {
     const Step& step = steps[t.step];
-    StepProfile s{step.label, {}, t.seconds, 0, 0};
+    StepProfile s{step.label, {}, t.seconds, 0, 0, {}, {}, {}};
     if (const auto* launch = std::get_if<Launch>(&step.what)) s.kernel = p.kernels[launch->kernel].name;
     for (const Choice& c : p.choices) {
-      if (c.problem == step.problem && step.problem != kNone) s.bytes = c.bytes, s.flop = c.flop;
+      if (c.problem != step.problem || step.problem == kNone) continue;
+      s.bytes = c.bytes, s.flop = c.flop, s.candidate = c.candidate, s.variant = c.variant;
+      s.problem = problem_text(p.problems[step.problem], *p.dims);
     }
     out.push_back(std::move(s));
   }

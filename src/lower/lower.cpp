@@ -37,7 +37,7 @@ Result<Program> lower_graph(const Graph& graph, std::span<const Candidate> candi
   Asker asker(*graph.dims, candidates, caps, ranges, options.policy);
   const std::vector<DeviceId> device = partition(graph, caps);
   TERN_TRY(Grouping grouping, fuse(graph, device, caps, [&](const Problem& p) { return asker.taken(p); }));
-  TERN_TRY(const Chosen chosen, choose(grouping, asker));
+  TERN_TRY(const Chosen chosen, choose(grouping, asker, options.tuning));
   TERN_TRY(Program program, build_program(graph, grouping, chosen, caps, ranges));
   if (!caps.mixed_access) bind_mixed_read_write(program);
   TERN_OK(check_lists(program, caps));

@@ -11,12 +11,14 @@
 #include "passes/pass.h"
 #include "program/candidate.h"
 #include "program/program.h"
+#include "tern/tune/tuning.h"
 
 namespace tern {
 
 struct LowerOptions {
   std::vector<Bounds> ranges;  // tried in order; a last one without conditions is added where it is missing
   Policy policy;
+  const Tuning* tuning = nullptr;  // of kernels' variants; null: the usual ones
   // Inner values of the graph that leave under a name beside the outputs; a session may leave them unread.
   std::vector<std::pair<std::string, Value>> taps;
 };

@@ -23,10 +23,9 @@ struct Bid {
   Hash numerics;                // equal numerics: bit-equal rows, whatever the layout, range or split
   double bytes = 0, flop = 0, seconds = 0;
   int launches = 1;
-  Dim scratch;  // bytes of a launch's own temporary
-  std::string
-      variant;  // the candidate's own words for its parameters: "r64 m4"; printed by explain, read back by build
-  std::array<int32_t, 4> param{};
+  Dim scratch;                     // bytes of a launch's own temporary
+  std::string variant;             // the candidate's own words for its parameters: "r64 m4"; printed by explain
+  std::array<int32_t, 4> param{};  // what build makes of them
 };
 
 // What build writes through: a candidate names operands; lower knows the buffers.
@@ -45,7 +44,8 @@ class BuildCtx {
 struct Candidate {
   std::string_view name;
   Family family;
-  // Every layout it could live with, cheapest first; or why not.
+  // Every layout it could live with, cheapest first, and for each the variants of equal numerics that may be faster on
+  // some machine, the usual one first (`tern tune` times them); or why not.
   OrRefuse<std::vector<Bid>> (*bid)(const Problem& problem, const Asked& asked);
   Status (*build)(const Problem& problem, const Bid& bid, BuildCtx& ctx);
 };

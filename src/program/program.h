@@ -122,7 +122,7 @@ struct Manifest {
 // Why a candidate did not take a Problem; kept for explain.
 struct Choice {
   uint32_t problem = kNone;
-  std::string chosen;
+  std::string candidate, variant;
   Hash numerics;
   double bytes = 0, flop = 0, seconds = 0;
   std::vector<std::pair<std::string, std::string>> refusals;  // candidate, reason

@@ -27,9 +27,11 @@ constexpr float kNothing = -3.0e38f;           // below every score; finite, so 
 constexpr uint32_t kKeys = 64;                 // of a block
 constexpr uint32_t kFixed = 32 * kKeys + 512;  // bytes of workgroup memory beside the rows' and the scales'
 
+constexpr uint32_t kUsualSums = 12, kOtherSums[] = {6, 24};
+
 struct Tiling {
   uint32_t lanes = 1, heads = 1, tokens = 1;  // L; query heads and tokens of a workgroup
-  uint32_t sums = 12;                         // registers' worth of accumulators, in lanes
+  uint32_t sums = kUsualSums;                 // registers' worth of accumulators, in lanes
   uint32_t rows() const { return heads * tokens; }
 };
 
@@ -48,8 +50,9 @@ uint64_t fixed_bytes(const AttentionDesc& d) {
   return kFixed + (is_quantised(d.kv) ? 4ull * kKeys * value_blocks(d) : 0);
 }
 
-Tiling tiling_of(const AttentionDesc& d, const Caps& caps, int64_t most_tokens) {
+Tiling tiling_of(const AttentionDesc& d, const Caps& caps, int64_t most_tokens, uint32_t sums) {
   Tiling s;
+  s.sums = sums;
   // Two registers a value where there are 32 of them: with one, few rows leave too few sums in flight. And where they
   // are of four lanes: the weights of a block of keys, written out, would be too long a kernel.
   const uint32_t vectors = caps.lanes >= 16 || caps.lanes <= 4 ? 2 : 1;
@@ -626,9 +629,10 @@ class Attention {
   std::vector<V> sequence_, at_;  // by token
 };
 
-Status build_attention(const Problem& problem, const Bid&, BuildCtx& ctx) {
+Status build_attention(const Problem& problem, const Bid& bid, BuildCtx& ctx) {
   const auto& d = std::get<AttentionDesc>(problem.desc);
-  const Tiling s = tiling_of(d, ctx.asked.caps, ctx.asked.dims.range(problem.extent[0], problem.bounds).second);
+  const Tiling s = tiling_of(d, ctx.asked.caps, ctx.asked.dims.range(problem.extent[0], problem.bounds).second,
+                             static_cast<uint32_t>(bid.param[0]));
   Launcher l(ctx, problem, "attention", s.lanes);
   l.b().node_budget(2500);
   Attention(l, d, s).run();
@@ -658,7 +662,7 @@ OrRefuse<std::vector<Bid>> bid_attention(const Problem& problem, const Asked& as
   TERN_ACCEPT(std::vector<Layout> layouts, dense_layouts(problem));
   TERN_ACCEPT([[maybe_unused]] const Unit fit, check_bindings(problem, layouts, asked));
   const double tokens = largest(asked, problem, problem.extent[0]);
-  const Tiling s = tiling_of(d, asked.caps, static_cast<int64_t>(tokens));
+  const Tiling s = tiling_of(d, asked.caps, static_cast<int64_t>(tokens), kUsualSums);
   const uint64_t memory = row_bytes(d, s.lanes) * s.rows() + fixed_bytes(d);
   if (memory > asked.caps.workgroup_bytes)
     return refuse("a row takes " + std::to_string(memory) + " bytes of workgroup memory");
@@ -674,8 +678,15 @@ OrRefuse<std::vector<Bid>> bid_attention(const Problem& problem, const Asked& as
   bid.flop = 2.0 * tokens * d.heads * (d.head_size + d.value_size) * largest(asked, problem, k.type.shape[0]) * d.page;
   bid.seconds =
       asked.caps.launch_s + std::max(bid.bytes / asked.caps.read_bytes_per_s, bid.flop / asked.caps.flop_per_s);
-  bid.variant = "t" + std::to_string(s.tokens) + " h" + std::to_string(s.heads);
-  return std::vector<Bid>{bid};
+  std::vector<Bid> bids;
+  const auto add = [&](const Tiling& t) {
+    bid.variant = "t" + std::to_string(t.tokens) + " h" + std::to_string(t.heads) + " s" + std::to_string(t.sums);
+    bid.param[0] = static_cast<int32_t>(t.sums);
+    bids.push_back(bid);
+  };
+  add(s);
+  for (const uint32_t sums : kOtherSums) add(tiling_of(d, asked.caps, static_cast<int64_t>(tokens), sums));
+  return bids;
 }
 
 }  // namespace

@@ -21,11 +21,7 @@ constexpr int kLanes = 32, kTileRows = 64;
 
 enum class Source { tiles, dense_kn, packed };
 
-struct Shape2 {
-  int tokens = 1, vectors = 2;  // T, U
-};
-
-Shape2 shape_for(const Caps& caps, int64_t most_rows, size_t weights) {
+MatmulTile usual_tile(const Caps& caps, int64_t most_rows, size_t weights) {
   const bool wide = caps.lanes >= 16;
   if (most_rows <= 1) return {1, wide && weights == 1 ? 2 : 1};
   const int tokens = most_rows <= 2 || caps.lanes <= 4 ? 2 : wide ? most_rows <= 4 ? 4 : 8 : 3;
@@ -59,7 +55,7 @@ struct Weight {
 
 class PartKernel {
  public:
-  PartKernel(Launcher& l, const Part& part, Shape2 s, std::vector<Weight> weights, const kir::Shared& staging)
+  PartKernel(Launcher& l, const Part& part, MatmulTile s, std::vector<Weight> weights, const kir::Shared& staging)
       : l_(l),
         p_(l.problem()),
         part_(part),
@@ -244,7 +240,7 @@ class PartKernel {
   Launcher& l_;
   const Problem& p_;
   const Part& part_;
-  Shape2 s_;
+  MatmulTile s_;
   std::vector<Weight> weights_;
   const kir::Shared& staging_;
   kir::Type type_;
@@ -273,10 +269,8 @@ std::vector<Weight> bind_weights(Launcher& l, const Part& part, const std::vecto
   return out;
 }
 
-Status build_part(const Problem& p, BuildCtx& ctx, const Part& part) {
-  const int64_t rows = ctx.asked.dims.range(p.extent[1], p.bounds).second;
+Status build_part(const Problem& p, BuildCtx& ctx, const Part& part, MatmulTile s) {
   const bool dense = source_of(p.operands[part.weights[0]]) == Source::dense_kn;
-  const Shape2 s = shape_for(ctx.asked.caps, rows, part.weights.size());
   auto launch = [&](int64_t first, Dim tiles, const std::vector<Use>& uses) {
     Launcher l(ctx, p, "matmul_lanes", kLanes);
     const kir::Shared staging = writes_blocks(part, p) ? block_staging() : kir::Shared();
@@ -292,8 +286,8 @@ Status build_part(const Problem& p, BuildCtx& ctx, const Part& part) {
   return launch(0, ctx.asked.dims.ceildiv(part.n, kTileRows), uses);
 }
 
-Status build_lanes(const Problem& p, const Bid&, BuildCtx& ctx) {
-  for (const Part& part : p.parts) TERN_OK(build_part(p, ctx, part));
+Status build_lanes(const Problem& p, const Bid& bid, BuildCtx& ctx) {
+  for (const Part& part : p.parts) TERN_OK(build_part(p, ctx, part, tile_of(bid)));
   return ok();
 }
 
@@ -371,9 +365,8 @@ OrRefuse<std::vector<Bid>> bid_lanes(const Problem& p, const Asked& asked) {
   bid.bytes += bytes_of(x, bid.layouts[r.x], p, asked);
   bid.seconds = asked.caps.launch_s * bid.launches +
                 std::max(bid.bytes / asked.caps.read_bytes_per_s, (bid.flop + decode) / asked.caps.flop_per_s);
-  const Shape2 s = shape_for(asked.caps, static_cast<int64_t>(rows), p.parts[0].weights.size());
-  bid.variant = "t" + std::to_string(s.tokens) + " u" + std::to_string(s.vectors);
-  return std::vector<Bid>{bid};
+  const size_t weights = most_weights(p);
+  return tiled_bids(bid, usual_tile(asked.caps, static_cast<int64_t>(rows), weights), rows <= 1, weights);
 }
 
 }  // namespace

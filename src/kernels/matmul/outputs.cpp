@@ -120,4 +120,34 @@ Status for_weight_windows(const Problem& p, const Part& part, BuildCtx& ctx,
   return ok();
 }
 
+std::vector<Bid> tiled_bids(const Bid& bid, MatmulTile usual, bool one_row, size_t weights) {
+  std::vector<MatmulTile> tiles = {usual};
+  const auto others = [&](std::initializer_list<MatmulTile> more) {
+    for (const MatmulTile& t : more) {
+      if (t.tokens != usual.tokens || t.vectors != usual.vectors) tiles.push_back(t);
+    }
+  };
+  if (one_row)
+    others({{1, 1}, {1, 2}});
+  else if (weights > 1)
+    others({{1, 1}, {2, 1}, {3, 1}, {4, 1}});
+  else
+    others({{2, 1}, {3, 1}, {4, 1}, {6, 1}, {8, 1}, {2, 2}, {3, 2}, {4, 2}});
+  std::vector<Bid> out;
+  for (const MatmulTile& t : tiles) {
+    out.push_back(bid);
+    out.back().variant = "t" + std::to_string(t.tokens) + " u" + std::to_string(t.vectors);
+    out.back().param = {t.tokens, t.vectors};
+  }
+  return out;
+}
+
+size_t most_weights(const Problem& problem) {
+  size_t most = 1;
+  for (const Part& part : problem.parts) most = std::max(most, part.weights.size());
+  return most;
+}
+
+MatmulTile tile_of(const Bid& bid) { return {bid.param[0], bid.param[1]}; }
+
 }  // namespace tern::kernels

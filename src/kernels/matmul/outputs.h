@@ -31,4 +31,15 @@ void write_outputs(Launcher& l, const Part& part, const OutputRow& at, std::span
 Status for_weight_windows(const Problem& p, const Part& part, BuildCtx& ctx,
                           const std::function<Status(int64_t, int64_t, std::vector<Use>)>& each);
 
+// What a workgroup holds: so many rows of x and vectors of rows of the weight.
+struct MatmulTile {
+  int tokens = 1, vectors = 2;
+};
+// The bid in its usual tile, and in others that may do better on some machine. one_row: x has no more.
+std::vector<Bid> tiled_bids(const Bid& bid, MatmulTile usual, bool one_row, size_t weights);
+// Weights of the part that has the most.
+size_t most_weights(const Problem& problem);
+// The tile that a bid was made for.
+MatmulTile tile_of(const Bid& bid);
+
 }  // namespace tern::kernels

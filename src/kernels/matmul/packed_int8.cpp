@@ -20,15 +20,11 @@ using kir::Var;
 
 constexpr int kLanes = 32;
 
-struct Shape2 {
-  int tokens = 1, vectors = 2;  // T, U
-};
-
-Shape2 shape_for(const Caps& caps, int64_t most_rows, size_t weights) {
+MatmulTile usual_tile(const Caps& caps, int64_t most_rows, size_t weights) {
   const bool wide = caps.lanes >= 16, narrow = caps.lanes <= 4;  // registers: 32 of 16, 16 of 8, 16 of 4 lanes
   // Where a dot4 is many statements, two weights leave none for a second row or vector and its epilogue.
   if (caps.dot4 != Dot4::fast && weights > 1) return {1, 1};
-  if (most_rows <= 1) return {1, wide ? 2 : 1};
+  if (most_rows <= 1) return {1, narrow ? 1 : 2};
   if (caps.dot4 != Dot4::fast) return {2, 1};
   if (weights > 1) return {wide ? 3 : narrow ? 1 : 2, 1};
   return {most_rows <= 2 || narrow ? 2 : most_rows <= 4 || !wide ? 4 : 6, 1};
@@ -67,7 +63,7 @@ struct Weight {
 
 class PartKernel {
  public:
-  PartKernel(Launcher& l, const Part& part, Shape2 s, std::vector<Weight> weights, const kir::Shared& staging)
+  PartKernel(Launcher& l, const Part& part, MatmulTile s, std::vector<Weight> weights, const kir::Shared& staging)
       : l_(l), p_(l.problem()), part_(part), s_(s), weights_(std::move(weights)), staging_(staging) {}
 
   // Groups of this part over `tiles` tiles.
@@ -220,7 +216,7 @@ class PartKernel {
   Launcher& l_;
   const Problem& p_;
   const Part& part_;
-  Shape2 s_;
+  MatmulTile s_;
   std::vector<Weight> weights_;
   const kir::Shared& staging_;
   kir::Buffer acts_;
@@ -250,7 +246,7 @@ std::vector<Weight> bind_weights(Launcher& l, const std::vector<Packed>& shapes,
 }
 
 // All parts in one launch: group ranges one after the other.
-Status build_together(const Problem& p, BuildCtx& ctx, Shape2 s) {
+Status build_together(const Problem& p, BuildCtx& ctx, MatmulTile s) {
   Launcher l(ctx, p, "matvec_int8", kLanes);
   bool blocks = false;
   for (const Part& part : p.parts) blocks = blocks || writes_blocks(part, p);
@@ -274,7 +270,7 @@ Status build_together(const Problem& p, BuildCtx& ctx, Shape2 s) {
   return l.launch(total);
 }
 
-Status build_part(const Problem& p, BuildCtx& ctx, const Part& part, Shape2 s) {
+Status build_part(const Problem& p, BuildCtx& ctx, const Part& part, MatmulTile s) {
   return for_weight_windows(p, part, ctx, [&](int64_t first, int64_t tiles, std::vector<Use> uses) {
     Launcher l(ctx, p, "matmul_int8", kLanes);
     const kir::Shared staging = writes_blocks(part, p) ? block_staging() : kir::Shared();
@@ -295,15 +291,12 @@ bool needs_windows(const Problem& p, const Asked& asked) {
   return false;
 }
 
-Status build_packed_int8(const Problem& p, const Bid&, BuildCtx& ctx) {
+Status build_packed_int8(const Problem& p, const Bid& bid, BuildCtx& ctx) {
   const auto rows = ctx.asked.dims.range(p.extent[1], p.bounds).second;
-  size_t weights = 1;
-  for (const Part& part : p.parts) weights = std::max(weights, part.weights.size());
-  const Shape2 s = shape_for(ctx.asked.caps, rows, weights);
+  const MatmulTile tile = tile_of(bid);
   if (rows <= 2 && p.parts.size() <= 4 && ctx.asked.caps.dot4 == Dot4::fast && !needs_windows(p, ctx.asked))
-    return build_together(p, ctx, s);
-  for (const Part& part : p.parts)
-    TERN_OK(build_part(p, ctx, part, shape_for(ctx.asked.caps, rows, part.weights.size())));
+    return build_together(p, ctx, tile);
+  for (const Part& part : p.parts) TERN_OK(build_part(p, ctx, part, tile));
   return ok();
 }
 
@@ -354,9 +347,8 @@ OrRefuse<std::vector<Bid>> bid_packed_int8(const Problem& p, const Asked& asked)
   bid.bytes += bytes_of(p.operands[r.x], bid.layouts[r.x], p, asked);
   bid.seconds = asked.caps.launch_s * bid.launches +
                 std::max(bid.bytes / asked.caps.read_bytes_per_s, bid.flop / asked.caps.int8_op_per_s);
-  const Shape2 s = shape_for(asked.caps, static_cast<int64_t>(rows), p.parts[0].weights.size());
-  bid.variant = "t" + std::to_string(s.tokens) + " u" + std::to_string(s.vectors);
-  return std::vector<Bid>{bid};
+  const size_t weights = most_weights(p);
+  return tiled_bids(bid, usual_tile(asked.caps, static_cast<int64_t>(rows), weights), rows <= 1, weights);
 }
 
 }  // namespace

@@ -93,6 +93,7 @@ Options compile_options(const StepShape& shape, const LlmOptions& options) {
   out.cache_dir = options.cache_dir;
   out.plugin_path = options.plugin_path;
   out.pack_dir = options.pack_dir;
+  out.tuning = options.tuning;
   return out;
 }
 

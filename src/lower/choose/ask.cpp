@@ -87,8 +87,13 @@ Answer Asker::ask_range(Problem problem) {
       continue;
     }
     const size_t before = answer.offers.size();
-    for (Bid& bid : *bids) {
-      if (usable(answer.problem, bid)) answer.offers.push_back({&c, std::move(bid)});
+    bool good = false;
+    for (size_t i = 0; i < bids->size(); ++i) {
+      Bid& bid = (*bids)[i];
+      // Variants lie alike.
+      if (i == 0 || answer.offers.size() == before || bid.layouts != answer.offers.back().bid.layouts)
+        good = usable(answer.problem, bid);
+      if (good) answer.offers.push_back({&c, std::move(bid)});
     }
     if (answer.offers.size() == before)
       answer.refusals.emplace_back(c.name, "wants a layout that nobody makes, or another than the stored one");

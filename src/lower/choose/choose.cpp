@@ -19,7 +19,8 @@ struct Form {
 
 class Chooser {
  public:
-  Chooser(Grouping& grouping, Asker& asker) : asker_(asker), dims_(asker.dims()), grouping_(grouping) {}
+  Chooser(Grouping& grouping, Asker& asker, const Tuning* tuning)
+      : asker_(asker), dims_(asker.dims()), grouping_(grouping), tuning_(tuning) {}
 
   Result<Chosen> run() {
     out_.groups = std::move(grouping_.groups);
@@ -267,6 +268,7 @@ class Chooser {
     if (best == nullptr) return std::nullopt;
     Pick pick{best->candidate, best->bid, answer.problem, first_[g]->range[r].refusals};
     for (size_t i = 0; i < pick.problem.operands.size(); ++i) pick.problem.operands[i].layout = best->bid.layouts[i];
+    tune(pick, answer);
     // Those that would have done it, too.
     std::set<std::string_view> told = {best->candidate->name};
     for (const Offer& o : first_[g]->range[r].offers) {
@@ -279,9 +281,24 @@ class Chooser {
     return pick;
   }
 
+  // Offers that differ from the pick in their variant only: the tuning may know a better one.
+  void tune(Pick& pick, const Answer& answer) const {
+    if (tuning_ == nullptr) return;
+    std::vector<const Bid*> bids;
+    std::vector<std::string> variants;
+    for (const Offer& o : answer.offers) {
+      if (o.candidate != pick.candidate || o.bid.numerics != pick.bid.numerics || o.bid.layouts != pick.bid.layouts)
+        continue;
+      bids.push_back(&o.bid), variants.push_back(o.bid.variant);
+    }
+    if (bids.size() < 2) return;
+    pick.bid = *bids[tuning_->choose(pick.candidate->name, problem_text(pick.problem, dims_), variants)];
+  }
+
   Asker& asker_;
   DimTable& dims_;
   Grouping& grouping_;
+  const Tuning* tuning_;
   std::vector<Hash> tags_;             // of each group
   std::vector<const Answers*> first_;  // what was said before layouts were decided
   Chosen out_;
@@ -289,6 +306,8 @@ class Chooser {
 
 }  // namespace
 
-Result<Chosen> choose(Grouping& grouping, Asker& asker) { return Chooser(grouping, asker).run(); }
+Result<Chosen> choose(Grouping& grouping, Asker& asker, const Tuning* tuning) {
+  return Chooser(grouping, asker, tuning).run();
+}
 
 }  // namespace tern::lowering

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lower/choose/ask.h"
+#include "tern/tune/tuning.h"
 
 namespace tern::lowering {
 
@@ -20,6 +21,7 @@ struct Chosen {
 
 // In this order: one numerics tag a Problem over all ranges, one layout a stored value over all its uses, the cheapest,
 // then activation forms. An error names the group and carries every refusal.
-Result<Chosen> choose(Grouping& grouping, Asker& asker);
+// tuning: which of a bid's variants; null: the first.
+Result<Chosen> choose(Grouping& grouping, Asker& asker, const Tuning* tuning);
 
 }  // namespace tern::lowering

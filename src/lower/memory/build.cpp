@@ -152,9 +152,8 @@ Result<const Recipe*> Build::recipe(uint32_t index, const std::string& label) {
   }
   recipes_[index] = std::move(*made);
   program_.problems.push_back(pick.problem);
-  const std::string variant = pick.bid.variant.empty() ? "" : " " + pick.bid.variant;
-  program_.choices.push_back({problem_of_[index], std::string(pick.candidate->name) + variant, pick.bid.numerics,
-                              pick.bid.bytes, pick.bid.flop, pick.bid.seconds, pick.refusals});
+  program_.choices.push_back({problem_of_[index], std::string(pick.candidate->name), pick.bid.variant,
+                              pick.bid.numerics, pick.bid.bytes, pick.bid.flop, pick.bid.seconds, pick.refusals});
   return &*recipes_[index];
 }
 

@@ -173,7 +173,8 @@ void put(A& a, Of<A, KernelDef> k) {
 }
 template <class A>
 void put(A& a, Of<A, Choice> c) {
-  a.integer(c.problem), a.text(c.chosen), put(a, c.numerics), a.real(c.bytes), a.real(c.flop), a.real(c.seconds);
+  a.integer(c.problem), a.text(c.candidate), a.text(c.variant), put(a, c.numerics), a.real(c.bytes), a.real(c.flop),
+      a.real(c.seconds);
   a.list(c.refusals, [&](auto& r) { a.text(r.first), a.text(r.second); });
 }
 template <class A>

@@ -45,7 +45,7 @@ Program full() {
   k.problem = 0;
   k.part = 2;
   p.kernels.push_back(k);
-  p.choices.push_back({0, "attend", {3, 4}, 1e9, 2e9, 0.25, {{"other", "k = 96, wants a multiple of 128"}}});
+  p.choices.push_back({0, "attend", "t2", {3, 4}, 1e9, 2e9, 0.25, {{"other", "k = 96, wants a multiple of 128"}}});
   Step launch;
   launch.what = Launch{0, d.ceildiv(t, 8), {t}};
   launch.uses = {test::use(p, x, Access::read), test::use(p, a, Access::write)};

@@ -57,10 +57,14 @@ void add_model_or_shape_flags(CommandLine& line, ModelFlags& flags) {
 void add_kernel_flags(CommandLine& line, ModelFlags& flags) {
   line.flag("--no-llvm", flags.no_llvm, "Leave the code generator alone: kernels that are not there are interpreted");
   line.flag("--no-packs", flags.no_packs, "Leave the kernels alone that were compiled with this build");
+  line.flag("--no-tuning", flags.no_tuning, "Leave alone what `tern tune` found: the usual variants of kernels");
 }
 
 std::string plugin_choice(const ModelFlags& flags) { return flags.no_llvm ? "none" : ""; }
 std::string pack_choice(const ModelFlags& flags) { return flags.no_packs ? "none" : ""; }
+std::shared_ptr<const Tuning> tuning_choice(const ModelFlags& flags) {
+  return flags.no_tuning ? std::make_shared<const Tuning>() : flags.tuning;
+}
 
 void tell_notes(const Executable& executable) {
   for (const std::string& note : executable.timings().notes) complain(note);
@@ -79,6 +83,7 @@ LlmOptions llm_options(const ModelFlags& flags, uint32_t least_context) {
   options.precise = flags.precise;
   options.plugin_path = plugin_choice(flags);
   options.pack_dir = pack_choice(flags);
+  options.tuning = tuning_choice(flags);
   options.kv = flags.kv;
   options.context = flags.context != 0 ? flags.context : least_context;
   return options;

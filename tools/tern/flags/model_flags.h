@@ -1,6 +1,7 @@
 // The options that every verb shares which opens a model for running.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -14,18 +15,20 @@ struct ModelFlags {
   unsigned threads = 0;
   uint32_t context = 0;
   bool precise = false;
-  bool no_llvm = false, no_packs = false;
+  bool no_llvm = false, no_packs = false, no_tuning = false;
+  std::shared_ptr<const Tuning> tuning;  // instead of what the user keeps
   std::optional<KvKind> kv;
   std::string shape, format = "q4_0", embedding_format;  // instead of a path: a model made in memory
 };
 void add_model_flags(CommandLine& line, ModelFlags& flags);
 // The same, and --shape with its formats instead of a file.
 void add_model_or_shape_flags(CommandLine& line, ModelFlags& flags);
-// --no-llvm and --no-packs, of verbs that make kernels.
+// --no-llvm, --no-packs and --no-tuning, of verbs that make kernels.
 void add_kernel_flags(CommandLine& line, ModelFlags& flags);
 // What these flags say in Options and LlmOptions.
 std::string plugin_choice(const ModelFlags& flags);
 std::string pack_choice(const ModelFlags& flags);
+std::shared_ptr<const Tuning> tuning_choice(const ModelFlags& flags);
 // On stderr: what the user of a compiled model should know of its kernels.
 void tell_notes(const Executable& executable);
 void add_context_flag(CommandLine& line, ModelFlags& flags);  // of verbs whose sequences may be of any length

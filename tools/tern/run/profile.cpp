@@ -22,7 +22,7 @@ std::string place_of(const std::string& label) {
 
 }  // namespace
 
-Result<std::vector<ProfileRow>> profile_step(LanguageModel& model, std::span<const TokenId> ids, uint32_t depth) {
+Result<std::vector<StepProfile>> run_profiled(LanguageModel& model, std::span<const TokenId> ids, uint32_t depth) {
   TERN_OK(model.truncate(0, std::min(depth, model.length(0))));
   SequenceStep step;
   step.tokens = ids;
@@ -31,8 +31,13 @@ Result<std::vector<ProfileRow>> profile_step(LanguageModel& model, std::span<con
   const auto done = model.step(std::span(&step, 1));
   model.session().set_profiling(false);
   if (!done) return done.error();
+  return model.session().profile();
+}
+
+Result<std::vector<ProfileRow>> profile_step(LanguageModel& model, std::span<const TokenId> ids, uint32_t depth) {
+  TERN_TRY(const std::vector<StepProfile> steps, run_profiled(model, ids, depth));
   std::vector<ProfileRow> rows;
-  for (const StepProfile& s : model.session().profile()) {
+  for (const StepProfile& s : steps) {
     const std::string label = place_of(s.label);
     auto row = std::find_if(rows.begin(), rows.end(), [&](const ProfileRow& r) {
       return r.kernel == s.kernel && r.label == label && r.flop == r.steps * s.flop;  // sums of equal numbers, exact

@@ -15,7 +15,9 @@ struct ProfileRow {
   double seconds = 0, bytes = 0, flop = 0;
 };
 
-// Runs one step of the model over these tokens, profiled; longest first.
+// Runs one step of the model over these tokens behind `depth` of those that it holds, profiled.
+Result<std::vector<StepProfile>> run_profiled(LanguageModel& model, std::span<const TokenId> ids, uint32_t depth);
+// The same by place; longest first.
 Result<std::vector<ProfileRow>> profile_step(LanguageModel& model, std::span<const TokenId> ids, uint32_t depth);
 void print_profile(const char* title, const std::vector<ProfileRow>& rows);
 Json profile_json(const std::vector<ProfileRow>& rows);

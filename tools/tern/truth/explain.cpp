@@ -36,6 +36,7 @@ Result<Executable> compile_model(const ModelFlags& flags) {
   options.precise = flags.precise;
   options.plugin_path = plugin_choice(flags);
   options.pack_dir = pack_choice(flags);
+  options.tuning = tuning_choice(flags);
   return compile(std::move(graph), device, options);
 }
 

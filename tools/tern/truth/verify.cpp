@@ -101,6 +101,7 @@ Result<std::vector<Row>> measure(const VerifyFlags& flags) {
   options.compile.precise = flags.model.precise;
   options.compile.plugin_path = plugin_choice(flags.model);
   options.compile.pack_dir = pack_choice(flags.model);
+  options.compile.tuning = tuning_choice(flags.model);
   options.compiled = [&](const Executable& exe) {
     line.clear();
     tell_notes(exe);

@@ -1,0 +1,57 @@
+// Where the tuning of a device is kept: one file a device in the user's cache folder.
+#include "tern/tune/tuning.h"
+
+#include <filesystem>
+
+#include "base/cpu.h"
+#include "base/mmap.h"
+#include "base/platform/replace_file.h"
+#include "base/platform/within_memory.h"
+#include "engine/executable.h"
+#include "runtime/disk_cache.h"
+
+namespace tern {
+namespace {
+
+// What the times depend on: the processor, what of it is used, and how many workers share its memory.
+std::string device_name(const Device& device) {
+  const Caps& caps = device.impl().caps();
+  return caps.device + ", " + cpu_model() + ", " + caps.isa + ", " + std::to_string(caps.workers) + " workers";
+}
+
+std::string path_of(const Device& device) {
+  const std::string folder = runtime::user_cache_dir("tuning");
+  return folder.empty() ? "" : folder + "/" + Hasher().text(device_name(device)).done().hex() + ".tsv";
+}
+
+}  // namespace
+
+Result<Tuning> load_tuning(const Device& device) try {
+  const std::string path = path_of(device);
+  std::error_code ignored;
+  if (path.empty() || !std::filesystem::exists(path, ignored)) return Tuning();
+  TERN_TRY(const std::unique_ptr<MappedFile> file, MappedFile::open(path));
+  const std::span<const std::byte> bytes = file->bytes();
+  auto tuning = Tuning::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, device_name(device));
+  if (tuning) return tuning;
+  Error error = tuning.take_error();
+  error.text += "; `tern tune` makes it again";
+  error.where = path;
+  return error;
+} catch (const std::bad_alloc&) {
+  return memory_ended();
+}
+
+Result<std::string> save_tuning(const Device& device, const Tuning& tuning) try {
+  const std::string path = path_of(device);
+  if (path.empty())
+    return make_error(Code::not_found, "there is no cache folder to keep the tuning in; set HOME or XDG_CACHE_HOME");
+  std::error_code failed;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
+  TERN_OK(replace_file(path, tuning.text(device_name(device))));
+  return path;
+} catch (const std::bad_alloc&) {
+  return memory_ended();
+}
+
+}  // namespace tern
