@@ -31,7 +31,7 @@ class Tune(ProgramTest):
     def test_is_kept_and_taken(self):
         before, errors = self.answer()
         self.assertEqual(errors, "")
-        told = json.loads(self.call("tune", path(SMALL), "-r", 1, "--dry", "--json").stdout)
+        told = json.loads(self.call("tune", path(SMALL), "-r", 1, "--dry-run", "--json").stdout)
         self.assertGreater(told["variants"], 4)
         self.assertIsNone(told["path"])
         self.assertFalse((self.cache / "tern/tuning").exists())

@@ -116,7 +116,7 @@ Action add_tune(CommandLine& line) {
   line.option("-r,--rounds", flags->rounds, "Runs of each variant; the medians are compared")
       .shows_default()
       .between(1, 1000);
-  line.flag("--dry", flags->dry, "Tell only; keep nothing");
+  line.flag("--dry-run", flags->dry, "Tell only; keep nothing");
   line.flag("--json", flags->json, "One JSON object");
   line.footer(
       "Every kernel gives the same numbers in all its variants: tuning changes speed, never text. What is found is "
@@ -124,7 +124,8 @@ Action add_tune(CommandLine& line) {
       "for this processor and number of threads in tern/tuning of the user's cache folder, and every verb takes it "
       "from "
       "there (--no-tuning does not). On a busy machine times scatter: tune on a quiet one.\n\n"
-      "Examples:\n  tern tune model.gguf\n  tern tune model.gguf -t 1 --dry\n  tern tune --shape qwen3-1.7b --format "
+      "Examples:\n  tern tune model.gguf\n  tern tune model.gguf -t 1 --dry-run\n  tern tune --shape qwen3-1.7b "
+      "--format "
       "q4_k");
   return [flags] { return tune(*flags); };
 }
