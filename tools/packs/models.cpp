@@ -84,6 +84,7 @@ Status add_kernels(const Model& model, const Device& device, const std::string& 
   Options options;
   options.ranges = step_ranges(shape);
   options.precise = model.precise;
+  options.tuning = std::make_shared<const Tuning>();  // a build does not depend on what its user has tuned
   CompileTimings timings;
   TERN_TRY(Program program, engine::lowered(std::move(graph), device, options, timings));
   for (KernelDef& def : program.kernels) {

@@ -22,6 +22,7 @@ inline Result<Device> open_place(std::string_view place) { return open_device(pl
 inline void choose_kernels(std::string_view place, Options& options) {
   options.plugin_path = place == kInterpreted ? "none" : TERN_LLVM_PLUGIN_PATH;
   options.pack_dir = "none";
+  options.tuning = std::make_shared<const Tuning>();  // not what the user keeps
   if (place == kInterpreted) options.cache_dir = "none";
 }
 
