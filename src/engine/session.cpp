@@ -117,13 +117,13 @@ struct Session::Impl {
   std::shared_ptr<const Executable::Impl> exe;
   std::shared_ptr<Params::Impl> params;
   std::unique_ptr<runtime::Instance> instance;
-  hal::Ticket run_ticket = 0, last_ticket = 0;
   // The latest submissions: a run, and the last of the transfers behind it, whose ticket stands for both.
   struct Run {
-    hal::Ticket run, last;
+    hal::Ticket run = 0, last = 0;
   };
   static constexpr size_t kRunsKept = 64;
   std::deque<Run> runs;
+  Run latest() const { return runs.empty() ? Run() : runs.back(); }
   hal::Ticket run_of(hal::Ticket last) const {
     for (const Run& r : runs) {
       if (r.last == last) return r.run;
@@ -138,13 +138,14 @@ struct Session::Impl {
   CancelToken token;          // keeps the flag of the run in flight alive
 
   const Program& program() const { return exe->loaded->program; }
-  Status wait_all() {
-    const hal::Ticket run = run_ticket, last = last_ticket;
-    if (last == 0) return ok();
-    Status a = instance->queue().wait(run, -1);
+  // For the transfers too where the run failed: until they are done they write where they were told to. The run's own
+  // failure counts.
+  Status wait(hal::Ticket last) {
+    Status a = instance->queue().wait(run_of(last), -1);
     Status b = instance->queue().wait(last, -1);
     return a ? std::move(b) : std::move(a);
   }
+  Status wait_all() { return wait(latest().last); }
   Result<const IoDef*> io(IoId id, IoDef::Kind kind) const {
     const auto& all = program().io.io;
     if (id >= all.size())
@@ -278,9 +279,8 @@ Result<Ticket> Session::Impl::submit(std::span<const IoBinding> io_bindings, std
   options.profile = profiling ? &timings : nullptr;
   options.blocking = blocking;
   profiled_list = instance->bound_list();
-  TERN_TRY(run_ticket, instance->submit(options));
-  last_ticket = run_ticket;
-  runs.push_back({run_ticket, run_ticket});
+  TERN_TRY(const hal::Ticket run, instance->submit(options));
+  runs.push_back({run, run});
   if (runs.size() > kRunsKept) runs.pop_front();
   ran = true;
   for (const IoBinding& b : io_bindings) {
@@ -290,11 +290,10 @@ Result<Ticket> Session::Impl::submit(std::span<const IoBinding> io_bindings, std
       const std::span<std::byte> to =
           out->data.first(std::min<size_t>(out->data.size(), instance->bytes(def.buffers[0])));
       if (to.empty()) continue;
-      TERN_TRY(last_ticket, instance->queue().download(instance->buffer(def.buffers[0]), 0, to));
-      runs.back().last = last_ticket;
+      TERN_TRY(runs.back().last, instance->queue().download(instance->buffer(def.buffers[0]), 0, to));
     }
   }
-  return last_ticket;
+  return runs.back().last;
 }
 
 Result<Ticket> Session::submit(std::span<const IoBinding> io, std::span<const SymbolValue> symbols,
@@ -313,14 +312,12 @@ Status Session::run(std::span<const IoBinding> io, std::span<const SymbolValue> 
 }
 
 Status Session::wait(Ticket ticket) {
-  if (ticket > impl_->last_ticket) return no_such_ticket(ticket);
-  if (ticket == impl_->last_ticket) return impl_->wait_all();
-  TERN_OK(impl_->instance->queue().wait(impl_->run_of(ticket), -1));
-  return impl_->instance->queue().wait(ticket, -1);
+  if (ticket > impl_->latest().last) return no_such_ticket(ticket);
+  return impl_->wait(ticket);
 }
 
 void Session::then(Ticket ticket, std::function<void(Status)> done) {
-  if (ticket > impl_->last_ticket) return done(no_such_ticket(ticket));
+  if (ticket > impl_->latest().last) return done(no_such_ticket(ticket));
   hal::Queue& queue = impl_->instance->queue();
   const hal::Ticket run = impl_->run_of(ticket);
   // The run's own failure counts, not that of the transfers behind it.
