@@ -28,11 +28,13 @@ std::string path_of(const Device& device) {
 
 Result<Tuning> load_tuning(const Device& device) try {
   const std::string path = path_of(device);
-  std::error_code ignored;
-  if (path.empty() || !std::filesystem::exists(path, ignored)) return Tuning();
-  TERN_TRY(const std::unique_ptr<MappedFile> file, MappedFile::open(path));
-  const std::span<const std::byte> bytes = file->bytes();
-  auto tuning = Tuning::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, device_name(device));
+  if (path.empty()) return Tuning();
+  const auto file = MappedFile::open(path);
+  if (!file && file.error().code == Code::not_found) return Tuning();
+  if (!file) return file.error();
+  std::string text((*file)->size(), '\0');
+  if (const Status read = (*file)->read(0, std::as_writable_bytes(std::span(text))); !read) return read.error();
+  auto tuning = Tuning::parse(text, device_name(device));
   if (tuning) return tuning;
   Error error = tuning.take_error();
   error.text += "; `tern tune` makes it again";
