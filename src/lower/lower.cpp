@@ -21,8 +21,7 @@ Status check_lists(const Program& program, const Caps& caps) {
     std::vector<int64_t> top;
     for (const Symbol& s : program.dims->symbols()) top.push_back(s.max);
     for (const Bound& b : bounds) top[b.symbol] = std::min(top[b.symbol], b.max);
-    TERN_TRY(std::vector<uint64_t> bytes, most_buffer_bytes(program, bounds));
-    TERN_TRY(const MemoryPlan plan, plan_memory(program, list, std::move(bytes), std::max(64u, caps.offset_alignment)));
+    TERN_TRY(const MemoryPlan plan, plan_range(program, list, bounds, caps.offset_alignment));
     return check_memory(program, list, plan, top);
   };
   for (const RangeDef& range : program.ranges) TERN_OK(check(range.list, range.when));

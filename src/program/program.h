@@ -156,13 +156,14 @@ struct MemoryPlan {
   std::vector<uint64_t> bytes;   // per buffer
   uint64_t arena = 0;
 };
-// What each buffer takes: at these symbol values; at most, at any values within the bounds (a size may fall as a symbol
-// grows). Code::limit where a size has no bound that 63 bits hold.
-Result<std::vector<uint64_t>> buffer_bytes(const Program& program, std::span<const int64_t> symbols);
+// The most that each buffer takes at any sizes within the bounds (a size may fall as a symbol grows). Code::limit where
+// a size has no bound that 63 bits hold.
 Result<std::vector<uint64_t>> most_buffer_bytes(const Program& program, const Bounds& bounds);
 // Of one list, for buffers of these bytes. Liveness counts phases.
 Result<MemoryPlan> plan_memory(const Program& program, uint32_t list, std::vector<uint64_t> bytes,
                                uint32_t alignment = 64);
+// The same for every size within the bounds.
+Result<MemoryPlan> plan_range(const Program& program, uint32_t list, const Bounds& bounds, uint32_t alignment);
 // Replays the list at these symbol values against the plan; shares no code with it.
 Status check_memory(const Program& program, uint32_t list, const MemoryPlan& plan, std::span<const int64_t> symbols);
 

@@ -40,8 +40,7 @@ Bounds bounds_of(const Program& program, uint32_t list) {
 }  // namespace
 
 Result<MemoryPlan> plan_list(const LoadedProgram& loaded, uint32_t list) {
-  TERN_TRY(std::vector<uint64_t> bytes, most_buffer_bytes(loaded.program, bounds_of(loaded.program, list)));
-  return plan_memory(loaded.program, list, std::move(bytes), std::max(64u, loaded.device->caps().offset_alignment));
+  return plan_range(loaded.program, list, bounds_of(loaded.program, list), loaded.device->caps().offset_alignment);
 }
 
 bool holds(const RangeDef& range, std::span<const int64_t> symbols) {

@@ -31,16 +31,6 @@ std::vector<Life> lives(const Program& program, uint32_t list, const std::vector
 
 }  // namespace
 
-Result<std::vector<uint64_t>> buffer_bytes(const Program& program, std::span<const int64_t> symbols) {
-  std::vector<uint64_t> out;
-  for (const BufferDef& def : program.buffers) {
-    TERN_TRY(const int64_t bytes, program.dims->eval(def.bytes, symbols));
-    if (bytes < 0) return make_error(Code::internal, "a buffer of negative size", def.name);
-    out.push_back(static_cast<uint64_t>(bytes));
-  }
-  return out;
-}
-
 Result<std::vector<uint64_t>> most_buffer_bytes(const Program& program, const Bounds& bounds) {
   std::vector<uint64_t> out;
   for (const BufferDef& def : program.buffers) {
@@ -80,6 +70,11 @@ Result<MemoryPlan> plan_memory(const Program& program, uint32_t list, std::vecto
     plan.arena = std::max(plan.arena, at + aligned(std::max<uint64_t>(life.bytes, 1)));
   }
   return plan;
+}
+
+Result<MemoryPlan> plan_range(const Program& program, uint32_t list, const Bounds& bounds, uint32_t alignment) {
+  TERN_TRY(std::vector<uint64_t> bytes, most_buffer_bytes(program, bounds));
+  return plan_memory(program, list, std::move(bytes), std::max(64u, alignment));
 }
 
 }  // namespace tern

@@ -148,7 +148,11 @@ Status Machine::prepare() {
 }
 
 Status Machine::run_list(uint32_t list, std::span<const int64_t> symbols) {
-  TERN_TRY(std::vector<uint64_t> sizes, buffer_bytes(program, symbols));
+  std::vector<uint64_t> sizes;  // exact, so that what reaches further is found out
+  for (const BufferDef& def : program.buffers) {
+    TERN_TRY(const int64_t size, program.dims->eval(def.bytes, symbols));
+    sizes.push_back(static_cast<uint64_t>(size));
+  }
   TERN_TRY(const MemoryPlan plan, plan_memory(program, list, std::move(sizes)));
   TERN_OK(check_memory(program, list, plan, symbols));
   std::vector<std::byte> arena(plan.arena, std::byte{0xff});  // NaN in every float

@@ -59,7 +59,7 @@ TEST(Memory, ReusesWhatIsDead) {
     last = next;
   }
   assign_phases(p, 0);
-  const auto plan = plan_memory(p, 0, *buffer_bytes(p, {}));
+  const auto plan = plan_memory(p, 0, *most_buffer_bytes(p, {}));
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->arena, 2048u);  // two at a time, each of 1024 with its alignment
   EXPECT_TRUE(check_memory(p, 0, *plan, {}).ok());
@@ -72,7 +72,7 @@ TEST(Memory, CheckerFindsWhatIsWrong) {
   p.lists[0] = {copy(p, x, a), copy(p, x, b), copy(p, a, y)};
   p.lists[0][1].phase = 1;
   p.lists[0][2].phase = 2;
-  MemoryPlan plan = *plan_memory(p, 0, *buffer_bytes(p, {}));
+  MemoryPlan plan = *plan_memory(p, 0, *most_buffer_bytes(p, {}));
   ASSERT_TRUE(check_memory(p, 0, plan, {}).ok());
   MemoryPlan wrong = plan;
   wrong.offset[b] = wrong.offset[a];
@@ -159,7 +159,7 @@ TEST(Memory, RandomListsGiveTheSameBytesInTheArena) {
     }
     const std::vector<Step> as_written = p.lists[0];
     assign_phases(p, 0);
-    const auto plan = plan_memory(p, 0, *buffer_bytes(p, {}));
+    const auto plan = plan_memory(p, 0, *most_buffer_bytes(p, {}));
     ASSERT_TRUE(plan.ok());
     const auto checked = check_memory(p, 0, *plan, {});
     ASSERT_TRUE(checked.ok()) << checked.error().message();
