@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -12,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "unit/temp_folder.h"
+
 namespace tern {
 namespace {
 
@@ -19,12 +20,6 @@ namespace fs = std::filesystem;
 
 class ReplaceFile : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "tern_replace_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
   static std::string text_of(const fs::path& path) {
     std::ifstream in(path, std::ios::binary);
     std::stringstream text;
@@ -33,7 +28,8 @@ class ReplaceFile : public testing::Test {
   }
   size_t files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), {})); }
 
-  fs::path folder_;
+  const TempFolder own_;
+  const fs::path folder_ = own_.file("");
 };
 
 TEST_F(ReplaceFile, writes_all_parts_and_takes_the_place_of_what_was_there) {

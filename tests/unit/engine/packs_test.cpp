@@ -3,10 +3,8 @@
 #include "engine/code/packs.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 
 #include "emit/llvm_compiler.h"
 #include "engine/compile.h"
@@ -15,6 +13,7 @@
 #include "tern/build.h"
 #include "tern/ops/elementwise.h"
 #include "tern/ops/reduce.h"
+#include "unit/temp_folder.h"
 
 namespace tern {
 namespace {
@@ -39,13 +38,9 @@ void write_file(const std::string& path, const std::vector<std::byte>& bytes) {
 
 class Packs : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = (std::filesystem::temp_directory_path() / ("tern-packs-" + std::to_string(getpid()))).string();
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
-  std::string folder_;
+  std::string path(const std::string& name) const { return own_.file(name); }
+  const TempFolder own_;
+  const std::string folder_ = own_.file("");
 };
 
 PackContents three() {

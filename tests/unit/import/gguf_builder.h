@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
+
+#include "unit/temp_folder.h"
 
 namespace tern {
 
@@ -78,27 +78,6 @@ struct GgufBuilder {
     if (!payload.data().empty()) out.pad(alignment);
     return out.raw(payload.data()).data();
   }
-};
-
-// A folder of its own for each test, removed with it.
-class TempFolder {
- public:
-  TempFolder() {
-    static int counter = 0;
-    path_ = std::filesystem::temp_directory_path() /
-            ("tern_import_" + std::to_string(::getpid()) + "_" + std::to_string(counter++));
-    std::filesystem::create_directories(path_);
-  }
-  ~TempFolder() { std::filesystem::remove_all(path_); }
-  std::string write(const std::string& name, const std::string& bytes) const {
-    const std::string path = file(name);
-    std::ofstream(path, std::ios::binary) << bytes;
-    return path;
-  }
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
 };
 
 }  // namespace tern

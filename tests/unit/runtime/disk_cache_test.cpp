@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
+
+#include "unit/temp_folder.h"
 
 namespace tern::runtime {
 namespace {
@@ -14,17 +14,11 @@ namespace fs = std::filesystem;
 
 class DiskCacheTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "tern_cache_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    cache_ = DiskCache(name);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
   fs::path entry() const { return folder_ / key_.hex(); }
 
-  fs::path folder_;
-  DiskCache cache_{""};
+  const TempFolder own_;
+  const fs::path folder_ = own_.file("");
+  const DiskCache cache_{folder_.string()};
   const Hash key_{1, 2};
   const std::vector<std::byte> data_ = std::vector<std::byte>(1000, std::byte{7});
 };
