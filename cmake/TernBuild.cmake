@@ -2,7 +2,7 @@
 option(TERN_TESTS "Build the tests" ON)
 option(TERN_BENCH "Build the benchmarks" ON)
 option(TERN_WERROR "Treat warnings as errors" ON)
-option(TERN_LIBFUZZER "Build the libFuzzer programs, everything with their coverage (clang only)" OFF)
+option(TERN_LIBFUZZER "Build the libFuzzer programs, the rooms with their coverage (clang only)" OFF)
 option(TERN_PCH "Precompile the headers that most sources include" ON)
 set(TERN_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize= (address,undefined or thread)")
 

@@ -57,21 +57,17 @@ Result<Block> Memory::allocate(uint64_t bytes) {
     return Error{Code::out_of_memory, "a buffer is larger than this machine can address", {}, bytes, 0};
   const uint64_t size = pages(bytes);
   const Error none{Code::out_of_memory, "the system gives no memory for a buffer", {}, bytes, 0};
-  if (size > kLarge) {
+  const auto alone = [&]() -> Result<Block> {
     auto own = Block::Mapping::make(size);
     if (!own) return none;
     std::byte* data = own->data;
     return Block(std::move(own), data, bytes);
-  }
+  };
+  if (size > kLarge) return alone();
   const std::lock_guard lock(mutex_);
   if (!slab_ || size > kSlab - used_) {
     auto fresh = Block::Mapping::make(kSlab);
-    if (!fresh) {  // addresses are short (`ulimit -v`): no more of them than the block needs
-      auto own = Block::Mapping::make(size);
-      if (!own) return none;
-      std::byte* data = own->data;
-      return Block(std::move(own), data, bytes);
-    }
+    if (!fresh) return alone();  // addresses are short (`ulimit -v`)
     slab_ = std::move(fresh), used_ = 0;
   }
   std::byte* data = slab_->data + used_;

@@ -88,10 +88,9 @@ Answer Asker::ask_range(Problem problem) {
     }
     const size_t before = answer.offers.size();
     bool good = false;
-    for (size_t i = 0; i < bids->size(); ++i) {
-      Bid& bid = (*bids)[i];
+    for (Bid& bid : *bids) {
       // Variants lie alike.
-      if (i == 0 || answer.offers.size() == before || bid.layouts != answer.offers.back().bid.layouts)
+      if (answer.offers.size() == before || bid.layouts != answer.offers.back().bid.layouts)
         good = usable(answer.problem, bid);
       if (good) answer.offers.push_back({&c, std::move(bid)});
     }

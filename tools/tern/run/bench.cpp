@@ -48,17 +48,6 @@ double kv_bytes_per_token(const LlmInfo& info, const BenchFlags& flags) {
   return token * (flags.depth + (flags.decode + 1) / 2.0);
 }
 
-// Ids spread over the vocabulary, the same in every run.
-std::vector<TokenId> some_ids(uint32_t count, uint32_t vocabulary) {
-  std::vector<TokenId> ids;
-  uint32_t state = 1;
-  for (uint32_t i = 0; i < count; ++i) {
-    state = state * 1664525u + 1013904223u;
-    ids.push_back(static_cast<TokenId>((state >> 8) % vocabulary));
-  }
-  return ids;
-}
-
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t n = values.size();

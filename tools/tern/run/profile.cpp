@@ -22,6 +22,16 @@ std::string place_of(const std::string& label) {
 
 }  // namespace
 
+std::vector<TokenId> some_ids(uint32_t count, uint32_t vocabulary) {
+  std::vector<TokenId> ids;
+  uint32_t state = 1;
+  for (uint32_t i = 0; i < count; ++i) {
+    state = state * 1664525u + 1013904223u;
+    ids.push_back(static_cast<TokenId>((state >> 8) % vocabulary));
+  }
+  return ids;
+}
+
 Result<std::vector<StepProfile>> run_profiled(LanguageModel& model, std::span<const TokenId> ids, uint32_t depth) {
   TERN_OK(model.truncate(0, std::min(depth, model.length(0))));
   SequenceStep step;

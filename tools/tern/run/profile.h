@@ -15,6 +15,8 @@ struct ProfileRow {
   double seconds = 0, bytes = 0, flop = 0;
 };
 
+// Token ids for measuring: any, the same ones every time.
+std::vector<TokenId> some_ids(uint32_t count, uint32_t vocabulary);
 // Runs one step of the model over these tokens behind `depth` of those that it holds, profiled.
 Result<std::vector<StepProfile>> run_profiled(LanguageModel& model, std::span<const TokenId> ids, uint32_t depth);
 // The same by place; longest first.

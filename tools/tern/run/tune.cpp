@@ -22,12 +22,6 @@ struct TuneFlags {
   bool dry = false, json = false;
 };
 
-std::vector<TokenId> some_tokens(uint32_t count, uint32_t vocabulary) {
-  std::vector<TokenId> ids;
-  for (uint32_t i = 0; i < count; ++i) ids.push_back(static_cast<TokenId>((i * 7919u + 13) % vocabulary));
-  return ids;
-}
-
 // One trial: a chunk of the prompt, a few tokens, one token behind the chunk; each some times. Whether a variant came
 // up that no trial before had.
 Result<bool> time_trial(const TuneFlags& flags, const ModelFile& source, size_t trial, Tuner& tuner) {
@@ -40,7 +34,7 @@ Result<bool> time_trial(const TuneFlags& flags, const ModelFile& source, size_t 
                       "--build` tells why");
   }
   const uint32_t chunk = std::min(model.chunk(), model.context() - 1);
-  const std::vector<TokenId> ids = some_tokens(chunk, model.info().vocabulary);
+  const std::vector<TokenId> ids = some_ids(chunk, model.info().vocabulary);
   bool fresh = false;
   ProgressLine progress("timing");
   for (uint32_t round = 0; round <= flags.rounds; ++round) {
