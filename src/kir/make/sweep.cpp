@@ -1,9 +1,74 @@
-// Dead values go, node numbers close up: equal programs get equal bytes whatever was tried while building.
+// Dead values go, statements get their one order, node numbers close up: equal programs get equal bytes, whatever was
+// tried while building and in whichever order a compiler evaluates operands.
+#include <algorithm>
+
 #include "kir/make/state.h"
 
 namespace tern::kir {
 
 namespace {
+
+bool reads(Op op) { return op == Op::get || op == Op::load || op == Op::wg_load; }
+// Stands where its author put it: it changes something, or lanes meet there.
+bool is_fixed(Op op) { return op_info(op).cls != OpClass::leaf && op_info(op).cls != OpClass::pure && !reads(op); }
+
+// C++ leaves open in which order the operands of a + b are evaluated, hence in which order they become statements. Here
+// each block gets an order of its own: fixed statements as they are; reads stay between the same two of them; a value
+// stands right before what first needs it, operands in their order.
+class Order {
+ public:
+  Order(Kernel& k, const std::vector<uint8_t>& live) : k_(k), live_(live), home_(k.nodes.size(), kNone) {
+    for (uint32_t b = 0; b < k.blocks.size(); ++b) {
+      for (const Ref r : k.blocks[b]) home_[r] = b;
+    }
+  }
+  void run() {
+    for (uint32_t b = 0; b < k_.blocks.size(); ++b) block(b);
+  }
+
+ private:
+  // Appends what r needs of the block, then r.
+  void need(uint32_t in, Ref r, std::vector<uint8_t>& seen, std::vector<Ref>& out) {
+    if (home_[r] != in || is_fixed(k_.nodes[r].op) || seen[r]) return;
+    seen[r] = 1;
+    each_operand(k_.nodes[r], [&](Ref o) { need(in, o, seen, out); });
+    out.push_back(r);
+  }
+  void needs_of(uint32_t in, Ref fixed, std::vector<uint8_t>& seen, std::vector<Ref>& out) {
+    if (!live_[fixed]) return;
+    const Node& n = k_.nodes[fixed];
+    each_operand(n, [&](Ref o) { need(in, o, seen, out); });
+    if (n.body == kNone) return;
+    for (const Ref r : k_.blocks[n.body]) needs_of(in, r, seen, out);
+  }
+
+  void block(uint32_t index) {
+    const std::vector<Ref> old = std::move(k_.blocks[index]);
+    std::vector<Ref> ranked, pending, ready, out;
+    std::vector<uint8_t> seen(k_.nodes.size(), 0), placed(k_.nodes.size(), 0);
+    for (const Ref r : old) {
+      if (is_fixed(k_.nodes[r].op)) needs_of(index, r, seen, ranked);
+    }
+    std::vector<uint32_t> rank(k_.nodes.size(), 0);
+    for (uint32_t i = 0; i < ranked.size(); ++i) rank[ranked[i]] = i;
+    for (const Ref r : old) {
+      if (!live_[r]) continue;
+      if (reads(k_.nodes[r].op)) pending.push_back(r);
+      if (!is_fixed(k_.nodes[r].op)) continue;
+      for (const Ref read : pending) need(index, read, placed, ready);
+      needs_of(index, r, placed, ready);
+      std::sort(ready.begin(), ready.end(), [&](Ref a, Ref b) { return rank[a] < rank[b]; });
+      out.insert(out.end(), ready.begin(), ready.end());
+      out.push_back(r);
+      pending.clear(), ready.clear();
+    }
+    k_.blocks[index] = std::move(out);
+  }
+
+  Kernel& k_;
+  const std::vector<uint8_t>& live_;
+  std::vector<uint32_t> home_;  // block of a statement
+};
 
 class Sweep {
  public:
@@ -14,6 +79,7 @@ class Sweep {
       changed_ = false;
       block(0);
     }
+    Order(k_, live_).run();
     compact();
   }
 
@@ -51,50 +117,47 @@ class Sweep {
   }
 
   void compact() {
-    std::vector<uint32_t> view_uses(k_.views.size(), 0), block_of;
-    std::vector<Ref> node_of(k_.nodes.size(), kNone);
-    Kernel out = std::move(k_);
-    const std::vector<Node> nodes = std::move(out.nodes);
-    const std::vector<std::vector<Ref>> blocks = std::move(out.blocks);
-    const std::vector<View> views = std::move(out.views);
-    out.nodes.clear();
-    out.blocks.clear();
-    out.views.clear();
-    for (Ref r = 0; r < nodes.size(); ++r) {
-      if (!live_[r]) continue;
-      node_of[r] = static_cast<Ref>(out.nodes.size());
-      out.nodes.push_back(nodes[r]);
-      if (has_view(nodes[r])) view_uses[nodes[r].imm] = 1;
-    }
-    for (uint32_t v = 0; v < views.size(); ++v) {
-      if (!view_uses[v]) continue;
-      view_uses[v] = static_cast<uint32_t>(out.views.size());
-      out.views.push_back(views[v]);
-    }
-    block_of.assign(blocks.size(), kNone);
-    move_block(0, nodes, blocks, node_of, block_of, out);
-    for (Node& n : out.nodes) {
-      for (Ref* r : {&n.a, &n.b, &n.c, &n.d}) *r = *r == kNone ? kNone : node_of[*r];
-      if (n.body != kNone) n.body = block_of[n.body];
-      if (has_view(n)) n.imm = view_uses[n.imm];
-    }
-    k_ = std::move(out);
+    const Kernel old = std::move(k_);
+    k_ = {};
+    k_.name = old.name, k_.lanes = old.lanes, k_.subgroup = old.subgroup, k_.node_budget = old.node_budget;
+    k_.bindings = old.bindings, k_.dims = old.dims, k_.arrays = old.arrays;
+    number_.assign(old.nodes.size(), kNone);
+    view_number_.assign(old.views.size(), kNone);
+    copy_block(old, 0);
   }
 
-  void move_block(uint32_t index, const std::vector<Node>& nodes, const std::vector<std::vector<Ref>>& blocks,
-                  const std::vector<Ref>& node_of, std::vector<uint32_t>& block_of, Kernel& out) {
-    const uint32_t at = block_of[index] = static_cast<uint32_t>(out.blocks.size());
-    out.blocks.emplace_back();
-    for (Ref r : blocks[index]) {
-      if (!live_[r]) continue;
-      out.blocks[at].push_back(node_of[r]);
-      if (nodes[r].body != kNone) move_block(nodes[r].body, nodes, blocks, node_of, block_of, out);
+  // Numbers in the order of the text: a leaf's at its first use.
+  Ref copy(const Kernel& old, Ref from) {
+    if (number_[from] != kNone) return number_[from];
+    Node n = old.nodes[from];
+    for (Ref* r : {&n.a, &n.b, &n.c, &n.d}) *r = *r == kNone ? kNone : copy(old, *r);
+    if (has_view(n)) {
+      uint32_t& view = view_number_[n.imm];
+      if (view == kNone) {
+        view = static_cast<uint32_t>(k_.views.size());
+        k_.views.push_back(old.views[n.imm]);
+      }
+      n.imm = view;
     }
+    k_.nodes.push_back(n);
+    return number_[from] = static_cast<Ref>(k_.nodes.size() - 1);
+  }
+
+  uint32_t copy_block(const Kernel& old, uint32_t from) {
+    const auto at = static_cast<uint32_t>(k_.blocks.size());
+    k_.blocks.emplace_back();
+    for (const Ref r : old.blocks[from]) {
+      const Ref to = copy(old, r);
+      k_.blocks[at].push_back(to);
+      if (old.nodes[r].body != kNone) k_.nodes[to].body = copy_block(old, old.nodes[r].body);
+    }
+    return at;
   }
 
   Kernel& k_;
   std::vector<uint8_t> live_;
   bool changed_ = false;
+  std::vector<Ref> number_, view_number_;  // of old nodes and views
 };
 
 }  // namespace

@@ -251,6 +251,58 @@ TEST(Builder, DeadValuesLeaveNoTrace) {
   EXPECT_EQ(serialize(*clean), serialize(*littered));
 }
 
+// C++ evaluates the operands of a + b in an order of its own; here both orders are written down.
+TEST(Builder, TheOrderOfOperandsLeavesNoTrace) {
+  const auto build = [](bool turned) {
+    B b("order", 4, lockstep_caps());
+    const Buffer x = buffer("x", f32), w = buffer("w", f16), y = buffer("y", f32, Access::write);
+    const V n = dim("n");
+    const Var acc = var(0.f);
+    For(0, n, [&](V i) {
+      V value, weight, sum;
+      const auto loads = [&](bool first) {
+        if (first)
+          value = x[i * 4 + lane()];
+        else
+          weight = w[i + lane() * n];
+      };
+      loads(!turned), loads(turned);
+      if (turned) sum = acc.get();
+      const V product = value * weight;
+      if (!turned) sum = acc.get();
+      acc.set(product + sum);
+    });
+    V total, count;
+    if (turned) count = cast(f32, n);
+    total = wg_add(acc.get());
+    if (!turned) count = cast(f32, n);
+    If(lane() == 0, [&] { y.store(group(), total / count); });
+    return b.finish();
+  };
+  const auto straight = build(false), turned = build(true);
+  ASSERT_OK(straight);
+  ASSERT_OK(turned);
+  EXPECT_EQ(serialize(*straight), serialize(*turned));
+}
+
+// What reads stays between the same two changes.
+TEST(Builder, ReadsDoNotPassChanges) {
+  B b("reads", 1, lockstep_caps());
+  const Buffer y = buffer("y", f32, Access::update);
+  const Var v = var(1.f);
+  const V before = v.get(), old = y[0];
+  v.set(2.f);
+  y.store(0, 5.f);
+  const V after = v.get(), now = y[0];
+  y.store(1, after * 10.f + before);
+  y.store(2, now * 10.f + old);
+  auto k = b.finish();
+  ASSERT_OK(k);
+  std::vector<float> data = {3, 0, 0};
+  EXPECT_OK(run_kernel(*k, {bytes_of(data)}, {}, 1));
+  EXPECT_EQ(data, (std::vector<float>{5, 21, 53}));
+}
+
 // ---- serial form
 
 Result<Kernel> everything() {
