@@ -208,8 +208,8 @@ Value attention_part(const Step& step, uint32_t layer, Value normed, const Atten
 Value gated_part(const Step& step, uint32_t layer, Value normed, Value (*activation)(Builder&, Value)) {
   Builder& b = step.b;
   const auto project = [&](std::string_view name) { return linear(b, normed, step.param(layer, name)); };
-  const Value gated = mul(b, activation(b, project("ffn_gate")), project("ffn_up"));
-  return linear(b, gated, step.param(layer, "ffn_down"));
+  const Value gate = activation(b, project("ffn_gate")), up = project("ffn_up");
+  return linear(b, mul(b, gate, up), step.param(layer, "ffn_down"));
 }
 
 Value pre_norm_block(const Step& step, uint32_t layer, Value x, const AttentionLayer& how) {

@@ -99,7 +99,7 @@ Value hidden(Builder& b, const Node& node, Dim sq, Dim sk) {
   const bool causal = attr<bool>(node, kCausal);
   const int64_t window = attr<int64_t>(node, kWindow);
   if (!causal && window == 0) return {};
-  const Value i = add(b, iota(b, {sq, sk}, 0), dim_value(b, attr<Dim>(node, kOffset), DType::i32));
+  const Value row = iota(b, {sq, sk}, 0), i = add(b, row, dim_value(b, attr<Dim>(node, kOffset), DType::i32));
   const Value j = iota(b, {sq, sk}, 1);
   Value out;
   if (causal) out = greater(b, j, i);

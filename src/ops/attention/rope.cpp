@@ -93,7 +93,8 @@ Value angles(Builder& b, const RopeOptions& o, Value position, Value factors, Di
     Value freq =
         wide == DType::f64 ? constant_of(b, f, {half}) : constant_of(b, std::vector<float>(f.begin(), f.end()), {half});
     if (factors.valid()) freq = div(b, freq, cast(b, factors, wide));
-    return mul(b, broadcast(b, cast(b, position, wide), shape, {0}), broadcast(b, freq, shape, {1}));
+    const Value at = broadcast(b, cast(b, position, wide), shape, {0}), turns = broadcast(b, freq, shape, {1});
+    return mul(b, at, turns);
   }
   std::vector<uint32_t> steps;
   for (double v : f) {
@@ -131,8 +132,10 @@ Result<std::vector<Value>> decompose(Builder& b, const Node& node, std::span<con
   const Value p = reshape(b, turning, paired);
   const Value sign = cast(b, constant_of(b, std::vector<float>{-1, 1}, {2}), wide);
   const Value cs = broadcast(b, c, paired, {token_axis, angle_axis});
-  const Value sn = mul(b, broadcast(b, s, paired, {token_axis, angle_axis}), broadcast(b, sign, paired, {pair_axis}));
-  const Value turned = add(b, mul(b, p, cs), mul(b, reverse(b, p, {pair_axis}), sn));
+  const Value all_s = broadcast(b, s, paired, {token_axis, angle_axis}),
+              signs = broadcast(b, sign, paired, {pair_axis});
+  const Value sn = mul(b, all_s, signs), stays = mul(b, p, cs), crosses = mul(b, reverse(b, p, {pair_axis}), sn);
+  const Value turned = add(b, stays, crosses);
   Shape flat = leading;
   flat.push_back(o.rotary);
   Value y = reshape(b, turned, flat);
