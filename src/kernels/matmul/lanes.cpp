@@ -21,7 +21,7 @@ constexpr int kLanes = 32, kTileRows = 64;
 
 enum class Source { tiles, dense_kn, packed };
 
-MatmulTile usual_tile(const Caps& caps, int64_t most_rows, size_t weights) {
+MatmulTile usual_tile(const Caps& caps, double most_rows, size_t weights) {
   const bool wide = caps.lanes >= 16;
   if (most_rows <= 1) return {1, wide && weights == 1 ? 2 : 1};
   const int tokens = most_rows <= 2 || caps.lanes <= 4 ? 2 : wide ? most_rows <= 4 ? 4 : 8 : 3;
@@ -346,9 +346,7 @@ OrRefuse<std::vector<Bid>> bid_lanes(const Problem& p, const Asked& asked) {
       bid.flop += 2 * rows * largest(asked, p, part.n) * largest(asked, p, r.k);
       if (o.type.format) decode += 3 * largest(asked, p, part.n) * largest(asked, p, r.k);
       if (layouts[0].def != &kDense)
-        cut.push_back(w),
-            bid.launches =
-                std::max(bid.launches, static_cast<int>(bytes / static_cast<double>(asked.caps.max_binding_bytes)) + 1);
+        cut.push_back(w), bid.launches = std::max(bid.launches, launches_for(bytes, asked.caps));
       if (layouts[0].def == &kDense) {
         TERN_ACCEPT([[maybe_unused]] const kir::Type stored, storage_of(o.type, asked.caps));
       }
@@ -366,7 +364,7 @@ OrRefuse<std::vector<Bid>> bid_lanes(const Problem& p, const Asked& asked) {
   bid.seconds = asked.caps.launch_s * bid.launches +
                 std::max(bid.bytes / asked.caps.read_bytes_per_s, (bid.flop + decode) / asked.caps.flop_per_s);
   const size_t weights = most_weights(p);
-  return tiled_bids(bid, usual_tile(asked.caps, static_cast<int64_t>(rows), weights), rows <= 1, weights);
+  return tiled_bids(bid, usual_tile(asked.caps, rows, weights), rows <= 1, weights);
 }
 
 }  // namespace

@@ -120,6 +120,11 @@ Status for_weight_windows(const Problem& p, const Part& part, BuildCtx& ctx,
   return ok();
 }
 
+int launches_for(double bytes, const Caps& caps) {
+  constexpr double kMost = 1e9;  // beyond what the number holds no plan is made anyway
+  return static_cast<int>(std::min(bytes / static_cast<double>(caps.max_binding_bytes), kMost)) + 1;
+}
+
 std::vector<Bid> tiled_bids(const Bid& bid, MatmulTile usual, bool one_row, size_t weights) {
   std::vector<MatmulTile> tiles = {usual};
   const auto others = [&](std::initializer_list<MatmulTile> more) {

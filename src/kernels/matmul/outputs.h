@@ -31,6 +31,9 @@ void write_outputs(Launcher& l, const Part& part, const OutputRow& at, std::span
 Status for_weight_windows(const Problem& p, const Part& part, BuildCtx& ctx,
                           const std::function<Status(int64_t, int64_t, std::vector<Use>)>& each);
 
+// Launches that read so many bytes of a weight, one window each; the bytes may be more than any machine has.
+int launches_for(double bytes, const Caps& caps);
+
 // What a workgroup holds: so many rows of x and vectors of rows of the weight.
 struct MatmulTile {
   int tokens = 1, vectors = 2;

@@ -20,7 +20,7 @@ using kir::Var;
 
 constexpr int kLanes = 32;
 
-MatmulTile usual_tile(const Caps& caps, int64_t most_rows, size_t weights) {
+MatmulTile usual_tile(const Caps& caps, double most_rows, size_t weights) {
   const bool wide = caps.lanes >= 16, narrow = caps.lanes <= 4;  // registers: 32 of 16, 16 of 8, 16 of 4 lanes
   // Where a dot4 is many statements, two weights leave none for a second row or vector and its epilogue.
   if (caps.dot4 != Dot4::fast && weights > 1) return {1, 1};
@@ -331,8 +331,7 @@ OrRefuse<std::vector<Bid>> bid_packed_int8(const Problem& p, const Asked& asked)
       const double bytes = bytes_of(o, bid.layouts[w], p, asked);
       bid.bytes += bytes;
       bid.flop += (desc.high_precision ? 4 : 2) * rows * largest(asked, p, part.n) * largest(asked, p, r.k);
-      bid.launches =
-          std::max(bid.launches, static_cast<int>(bytes / static_cast<double>(asked.caps.max_binding_bytes)) + 1);
+      bid.launches = std::max(bid.launches, launches_for(bytes, asked.caps));
     }
   }
   std::vector<int> cut;
@@ -348,7 +347,7 @@ OrRefuse<std::vector<Bid>> bid_packed_int8(const Problem& p, const Asked& asked)
   bid.seconds = asked.caps.launch_s * bid.launches +
                 std::max(bid.bytes / asked.caps.read_bytes_per_s, bid.flop / asked.caps.int8_op_per_s);
   const size_t weights = most_weights(p);
-  return tiled_bids(bid, usual_tile(asked.caps, static_cast<int64_t>(rows), weights), rows <= 1, weights);
+  return tiled_bids(bid, usual_tile(asked.caps, rows, weights), rows <= 1, weights);
 }
 
 }  // namespace
