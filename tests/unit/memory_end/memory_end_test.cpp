@@ -23,14 +23,24 @@ std::atomic<int64_t> left{kNever};  // allocations until one fails
 
 }  // namespace
 
-// Out of line: where one of them is inlined without the other, the compiler sees a pair that does not match.
+// Every form that the standard library may take: a sanitizer brings its own of those that are left out. Out of line:
+// where one of them is inlined without the other, the compiler sees a pair that does not match.
+[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  if (left.fetch_sub(1, std::memory_order_relaxed) == 0) return nullptr;
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
 [[gnu::noinline]] void* operator new(size_t bytes) {
-  if (left.fetch_sub(1, std::memory_order_relaxed) == 0) throw std::bad_alloc();
-  if (void* p = std::malloc(bytes == 0 ? 1 : bytes)) return p;
+  if (void* p = operator new(bytes, std::nothrow)) return p;
   throw std::bad_alloc();
 }
+void* operator new[](size_t bytes) { return operator new(bytes); }
+void* operator new[](size_t bytes, const std::nothrow_t& none) noexcept { return operator new(bytes, none); }
 [[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, const std::nothrow_t&) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { operator delete(p); }
+void operator delete[](void* p, size_t) noexcept { operator delete(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { operator delete(p); }
 
 namespace tern {
 namespace {
