@@ -42,7 +42,7 @@ struct MutableView {
 // Views of ordinary arrays: view(std::span<const float>(v), {2, 3}).
 template <class T>
 inline constexpr DType dtype_of = [] {
-  // NOLINTNEXTLINE(bugprone-branch-clone): in an instance, the branches that are not taken look alike
+  // NOLINTBEGIN(bugprone-branch-clone): in an instance, the branches that are not taken look alike
   if constexpr (std::is_same_v<T, double>)
     return DType::f64;
   else if constexpr (std::is_same_v<T, float>)
@@ -65,6 +65,7 @@ inline constexpr DType dtype_of = [] {
     return DType::u8;
   else if constexpr (std::is_same_v<T, bool>)
     return DType::boolean;
+  // NOLINTEND(bugprone-branch-clone)
 }();
 template <class T>
 TensorView view(std::span<const T> data, std::vector<int64_t> shape) {

@@ -36,10 +36,8 @@ void broadcast_leading(Builder& b, Value& x, Value& y) {
   for (const Shape& s : {leading(xs), leading(ys)}) {
     for (size_t i = 0; i < s.size(); ++i) {
       Dim& into = lead[lead.size() - s.size() + i];
-      if (into.constant() == 1)
-        into = s[i];
-      else if (s[i].constant() && s[i].constant() != 1 && !into.constant())
-        into = s[i];
+      const bool sure = s[i].constant() && s[i].constant() != 1;
+      if (into.constant() == 1 || (sure && !into.constant())) into = s[i];
     }
   }
   for (Value* v : {&x, &y}) {
