@@ -201,7 +201,7 @@ class Bench(ProgramTest):
         for key in ("prefill_tokens_per_s", "decode_tokens_per_s", "decode_roof_share", "read_bytes_per_s"):
             self.assertGreater(figures[key], 0, key)
         # The share is what its parts say.
-        share = figures["decode_bytes_per_token"] * figures["decode_tokens_per_s"] / figures["read_bytes_per_s"]
+        share = figures["decode_bytes_per_step"] * figures["decode_tokens_per_s"] / figures["read_bytes_per_s"]
         self.assertAlmostEqual(figures["decode_roof_share"], share, delta=1e-6 * share)
         self.assertEqual(len(figures["decode_rounds"]), 2)
 
@@ -209,8 +209,17 @@ class Bench(ProgramTest):
         near, far = (self.ok_json("bench", path(SMALL), "-p", 4, "-n", 2, "-r", 1, "--depth", n) for n in (0, 64))
         self.assertEqual((near["depth"], far["depth"], far["kv"]), (0, 64, "f16"))
         more = self.ok_json("plan", path(SMALL), "--ctx", 64)["state_bytes"]
-        self.assertEqual(far["decode_bytes_per_token"] - near["decode_bytes_per_token"], more)
+        self.assertEqual(far["decode_bytes_per_step"] - near["decode_bytes_per_step"], more)
         self.refused(WRONG_USE, "bench", path(SMALL), "-p", 4, "--depth", 64, "--ctx", 32, says="--depth")
+
+    def test_sequences(self):
+        one, five = (self.ok_json("bench", path(SMALL), "-p", 4, "-n", 2, "-r", 1, "--depth", 32, "-b", n) for n in (1, 5))
+        self.assertEqual((one["sequences"], five["sequences"]), (1, 5))
+        kv = self.ok_json("plan", path(SMALL), "--ctx", 32)["state_bytes"] / 32 * 33.5  # of each sequence, on average
+        self.assertAlmostEqual(five["decode_bytes_per_step"] - one["decode_bytes_per_step"], 4 * kv, delta=1)
+        share = five["decode_bytes_per_step"] * five["decode_tokens_per_s"] / 5 / five["read_bytes_per_s"]
+        self.assertAlmostEqual(five["decode_roof_share"], share, delta=1e-6 * share)
+        self.assertIn(b"5 sequences", self.ok("bench", path(SMALL), "-p", 0, "-n", 2, "-r", 1, "-b", 5))
 
     def test_profile(self):
         told = self.ok_json("bench", path(SMALL), "-p", 16, "-n", 4, "-r", 1, "--profile")["profile"]
@@ -231,7 +240,7 @@ class Bench(ProgramTest):
         self.assertEqual((told["shape"], told["format"], told["embedding_format"]), ("smollm2-135m", "q8_0", "q4_0"))
         # 106,168,320 weights in matrices at 34 bytes for 32, 28,311,552 in the table at 18 for 32, 61 norms of f32, and keys and values.
         weights = 106168320 * 34 // 32 + 28311552 * 18 // 32 + 61 * 576 * 4
-        self.assertAlmostEqual(told["decode_bytes_per_token"], weights + 30 * 2 * 3 * 64 * 2 * 1.5, delta=1)
+        self.assertAlmostEqual(told["decode_bytes_per_step"], weights + 30 * 2 * 3 * 64 * 2 * 1.5, delta=1)
         self.assertGreater(told["decode_tokens_per_s"], 0)
         names = [shape["name"] for shape in self.ok_json("bench", "--shape", "list")["shapes"]]
         self.assertIn("llama-3-8b", names)

@@ -85,6 +85,7 @@ LlmOptions llm_options(const ModelFlags& flags, uint32_t least_context) {
   options.pack_dir = pack_choice(flags);
   options.tuning = tuning_choice(flags);
   options.kv = flags.kv;
+  options.max_sequences = flags.sequences;
   options.context = flags.context != 0 ? flags.context : least_context;
   return options;
 }

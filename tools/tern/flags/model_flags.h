@@ -13,7 +13,7 @@ namespace tern::tool {
 struct ModelFlags {
   std::string path, device = "cpu";
   unsigned threads = 0;
-  uint32_t context = 0;
+  uint32_t context = 0, sequences = 1;
   bool precise = false;
   bool no_llvm = false, no_packs = false, no_tuning = false;
   std::shared_ptr<const Tuning> tuning;  // instead of what the user keeps

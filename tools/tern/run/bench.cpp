@@ -24,9 +24,9 @@ struct BenchFlags {
   bool profile = false, json = false;
 };
 
-// Weights that one decode step reads, as the file stores them: all but the rows of an embedding table that is a table
+// Weights that a decode step reads, as the file stores them: all but the rows of an embedding table that is a table
 // only.
-double weight_bytes_per_token(const ModelFile& file) {
+double weight_bytes_per_step(const ModelFile& file) {
   const std::vector<ListedTensor> tensors = file.list_tensors();
   const bool untied =
       std::any_of(tensors.begin(), tensors.end(), [](const ListedTensor& t) { return t.name == "output.weight"; });
@@ -41,11 +41,11 @@ double weight_bytes_per_token(const ModelFile& file) {
   return bytes;
 }
 
-// Keys and values read by a step, on average over a sequence that grows from `depth` + 1 tokens by `tokens` - 1.
-double kv_bytes_per_token(const LlmInfo& info, const BenchFlags& flags) {
+// Keys and values read by a step, on average over sequences that grow from `depth` + 1 tokens by `tokens` - 1.
+double kv_bytes_per_step(const LlmInfo& info, const BenchFlags& flags) {
   const KvKind kind = kv_kind(flags.model.kv, flags.model.precise);
   const auto token = static_cast<double>(2 * info.layers * kv_token_bytes(kind, info.kv_heads, info.head_size));
-  return token * (flags.depth + (flags.decode + 1) / 2.0);
+  return token * (flags.depth + (flags.decode + 1) / 2.0) * flags.model.sequences;
 }
 
 double median(std::vector<double> values) {
@@ -62,10 +62,11 @@ SequenceStep greedy_step(std::span<const TokenId> tokens, bool sample) {
   return step;
 }
 
-Status feed(LanguageModel& model, std::span<const TokenId> ids) {
+Status feed(LanguageModel& model, std::span<const TokenId> ids, uint32_t sequence) {
   for (size_t at = 0; at < ids.size();) {
     const size_t n = std::min<size_t>(ids.size() - at, model.chunk());
-    const SequenceStep step = greedy_step(ids.subspan(at, n), at + n == ids.size());
+    SequenceStep step = greedy_step(ids.subspan(at, n), at + n == ids.size());
+    step.sequence = sequence;
     TERN_OK(model.step(std::span(&step, 1)));
     at += n;
   }
@@ -73,30 +74,38 @@ Status feed(LanguageModel& model, std::span<const TokenId> ids) {
 }
 
 // Back to the context that every round starts behind; what is there already stays.
-Status rewind(LanguageModel& model, uint32_t depth) {
-  TERN_OK(model.truncate(0, std::min(depth, model.length(0))));
-  return feed(model, some_ids(depth - model.length(0), model.info().vocabulary));
+Status rewind(LanguageModel& model, const BenchFlags& flags) {
+  for (uint32_t s = 0; s < flags.model.sequences; ++s) {
+    TERN_OK(model.truncate(s, std::min(flags.depth, model.length(s))));
+    TERN_OK(feed(model, some_ids(flags.depth - model.length(s), model.info().vocabulary), s));
+  }
+  return ok();
 }
 
-// Tokens a second over a whole prompt, in chunks.
-Result<double> prefill_once(LanguageModel& model, std::span<const TokenId> ids, uint32_t depth) {
-  TERN_OK(rewind(model, depth));
+// Tokens a second over a whole prompt of one sequence, in chunks.
+Result<double> prefill_once(LanguageModel& model, std::span<const TokenId> ids, const BenchFlags& flags) {
+  TERN_OK(rewind(model, flags));
   const auto start = Clock::now();
-  TERN_OK(feed(model, ids));
+  TERN_OK(feed(model, ids, 0));
   return static_cast<double>(ids.size()) / std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Tokens a second behind `depth` tokens, one a step.
-Result<double> decode_once(LanguageModel& model, uint32_t tokens, uint32_t depth) {
-  TERN_OK(rewind(model, depth));
-  TokenId next = some_ids(1, model.info().vocabulary)[0];
+// Tokens a second of all sequences together, one of each a step.
+Result<double> decode_once(LanguageModel& model, uint32_t tokens, const BenchFlags& flags) {
+  TERN_OK(rewind(model, flags));
+  std::vector<TokenId> next = some_ids(flags.model.sequences, model.info().vocabulary);
+  std::vector<SequenceStep> steps(flags.model.sequences);
+  for (uint32_t s = 0; s < flags.model.sequences; ++s) {
+    steps[s] = greedy_step(std::span(&next[s], 1), true);
+    steps[s].sequence = s;
+  }
   const auto start = Clock::now();
   for (uint32_t i = 0; i < tokens; ++i) {
-    const SequenceStep step = greedy_step(std::span(&next, 1), true);
-    TERN_TRY(const std::vector<StepResult> result, model.step(std::span(&step, 1)));
-    next = result[0].id;
+    TERN_TRY(const std::vector<StepResult> results, model.step(steps));
+    for (uint32_t s = 0; s < flags.model.sequences; ++s) next[s] = results[s].id;
   }
-  return tokens / std::chrono::duration<double>(Clock::now() - start).count();
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return static_cast<double>(tokens) * flags.model.sequences / seconds;
 }
 
 struct Profiles {
@@ -121,13 +130,15 @@ struct Figures {
   std::vector<double> prefill, decode;
   double roof = 0;        // bytes a second
   double step_bytes = 0;  // weights and KV read by a decode step
+  uint32_t sequences = 1;
   unsigned threads = 0;
 
-  double share() const { return roof > 0 ? median(decode) * step_bytes / roof : 0; }
+  double share() const { return roof > 0 ? median(decode) / sequences * step_bytes / roof : 0; }
 };
 
 Result<Figures> measure(LanguageModel& model, const BenchFlags& flags) {
   Figures figures;
+  figures.sequences = flags.model.sequences;
   figures.threads = flags.model.threads != 0 ? flags.model.threads : allowed_cores();
   ReadBandwidth roof(figures.threads);
   const std::vector<TokenId> ids = some_ids(flags.prompt, model.info().vocabulary);
@@ -138,10 +149,10 @@ Result<Figures> measure(LanguageModel& model, const BenchFlags& flags) {
     progress.update(round, flags.repeats + 1);
     double prefill = 0, decode = 0;
     if (flags.prompt > 0) {
-      TERN_TRY(prefill, prefill_once(model, ids, flags.depth));
+      TERN_TRY(prefill, prefill_once(model, ids, flags));
     }
     if (flags.decode > 0) {
-      TERN_TRY(decode, decode_once(model, round == 0 ? std::min(flags.decode, 8u) : flags.decode, flags.depth));
+      TERN_TRY(decode, decode_once(model, round == 0 ? std::min(flags.decode, 8u) : flags.decode, flags));
     }
     figures.roof = std::max(figures.roof, roof.best());
     if (round == 0) continue;
@@ -172,9 +183,10 @@ void print_figures(const Figures& f, const BenchFlags& flags) {
   std::printf("%u threads, %u rounds, medians\n", f.threads, flags.repeats);
   row("prefill", flags.prompt, f.prefill);
   row("decode", flags.decode, f.decode);
+  if (flags.model.sequences > 1) std::printf("decode of %u sequences together\n", flags.model.sequences);
   if (!f.decode.empty()) {
     std::printf(
-        "decode reads %s a token: %.0f %% of the memory roof (%.1f GB/s, read by as many threads in the same run)\n",
+        "decode reads %s a step: %.0f %% of the memory roof (%.1f GB/s, read by as many threads in the same run)\n",
         human_bytes(f.step_bytes).c_str(), 100 * f.share(), f.roof / 1e9);
   }
 }
@@ -184,6 +196,7 @@ Json figures_json(const Figures& f, const BenchFlags& flags) {
                {"decode_tokens", flags.decode},
                {"repeats", flags.repeats},
                {"depth", flags.depth},
+               {"sequences", flags.model.sequences},
                {"kv", std::string(kv_kind_name(kv_kind(flags.model.kv, flags.model.precise)))},
                {"threads", f.threads},
                {"prefill_tokens_per_s", nullptr},
@@ -194,7 +207,7 @@ Json figures_json(const Figures& f, const BenchFlags& flags) {
     json["decode_tokens_per_s"] = median(f.decode);
     json["decode_roof_share"] = f.share();
   }
-  json["decode_bytes_per_token"] = f.step_bytes;
+  json["decode_bytes_per_step"] = f.step_bytes;
   json["read_bytes_per_s"] = f.roof;
   if (!flags.model.shape.empty()) {
     json["shape"] = flags.model.shape;
@@ -206,17 +219,19 @@ Json figures_json(const Figures& f, const BenchFlags& flags) {
   return json;
 }
 
-int bench(const BenchFlags& flags) {
+int bench(BenchFlags flags) {
   if (flags.model.shape == "list") return list_shapes(flags.json);
   if (flags.prompt == 0 && flags.decode == 0) return wrong_use("-p 0 -n 0 leaves nothing to measure");
   const uint32_t need = flags.depth + std::max({flags.prompt, flags.decode, 1u});
   if (flags.model.context != 0 && flags.model.context < need)
     return wrong_use("--ctx is smaller than what -p, -n and --depth ask for");
+  if (flags.model.sequences > 1 && flags.model.context == 0)
+    flags.model.context = need;  // of each: no more than is used
   auto source = open_source(flags.model);
   if (!source) return fail(source.error());
   auto model = open_model(flags.model, **source, need);
   if (!model) return fail(model.error());
-  const double weight_bytes = weight_bytes_per_token(**source);
+  const double weight_bytes = weight_bytes_per_step(**source);
   source->reset();  // what a made model's weights come from takes memory
   auto figures = measure(*model, flags);
   if (!figures) return fail(figures.error());
@@ -226,7 +241,7 @@ int bench(const BenchFlags& flags) {
     if (!done) return fail(done.error());
     profiles = std::move(*done);
   }
-  figures->step_bytes = weight_bytes + kv_bytes_per_token(model->info(), flags);
+  figures->step_bytes = weight_bytes + kv_bytes_per_step(model->info(), flags);
   if (flags.json) {
     Json json = figures_json(*figures, flags);
     if (flags.profile)
@@ -253,17 +268,21 @@ Action add_bench(CommandLine& line) {
   line.option("-d,--depth", flags->depth, "Tokens of context that prefill and decode start behind")
       .shows_default()
       .between(0, 1u << 24);
+  line.option("-b,--sequences", flags->model.sequences,
+              "Sequences that decode side by side; tokens a second are those of all")
+      .shows_default()
+      .between(1, 512u);
   line.option("-r,--repeats", flags->repeats, "Rounds; the medians are told").shows_default().between(1, 10000u);
   line.flag("--profile", flags->profile, "Also where the time of one chunk and of one token goes, kernel by kernel");
   line.flag("--json", flags->json, "One JSON object");
   line.footer(
       "Prefill and decode both start behind --depth tokens, by default from an empty sequence. With --shape nothing is "
-      "read from disk: weights are "
-      "random "
-      "blocks of the format that decode to the size of real ones, norms lie about 1; speed and memory are those of a "
-      "real model of the shape, its text has no meaning.\n\n"
+      "read from disk: weights are random blocks of the format that decode to the size of real ones, norms lie about "
+      "1; "
+      "speed and memory are those of a real model of the shape, its text has no meaning.\n\n"
       "Examples:\n  tern bench model.gguf\n  tern bench model.gguf -p 512 -n 128 -t 2 -r 5 --json\n"
-      "  tern bench --shape list\n  tern bench --shape llama-3-8b --format q4_0 --embedding-format q8_0 -t 2");
+      "  tern bench model.gguf -p 0 -b 8\n  tern bench --shape list\n  tern bench --shape llama-3-8b --format q4_0 "
+      "--embedding-format q8_0 -t 2");
   return [flags] { return bench(*flags); };
 }
 
