@@ -114,16 +114,15 @@ Plan plan(const Space& s, const Caps& caps, int per_lane, DimTable& dims) {
       if (last) p.first_inner -= 1, p.inner = -1, p.inner_dim = s.extent.back();
       break;
     }
-    if (!last && (p.inner >= 4 * caps.lanes || p.inner * *c > (1 << 20))) break;
+    if (!last && (p.inner >= 4 * caps.lanes || (p.inner > 0 && *c > (1 << 20) / p.inner))) break;
     p.inner *= *c;
     p.first_inner -= 1;
   }
   if (p.inner >= 0) p.inner_dim = p.inner;
-  p.lanes = stream_lanes(caps, p.inner < 0 ? -1 : (p.inner + per_lane - 1) / per_lane);
+  const auto most_parts = [&](int64_t size) { return dims.range(dims.ceildiv(p.inner_dim, size)).second; };
+  p.lanes = stream_lanes(caps, p.inner < 0 ? -1 : most_parts(per_lane));
   const int64_t vector = static_cast<int64_t>(p.lanes) * per_lane;
-  const int64_t most = std::max<int64_t>(1, kEnough / vector);
-  const int64_t known = p.inner < 0 ? dims.range(p.inner_dim).second : p.inner;
-  p.chunks = std::clamp<int64_t>((known + vector - 1) / vector, 1, most);
+  p.chunks = std::clamp<int64_t>(most_parts(vector), 1, std::max<int64_t>(1, kEnough / vector));
   return p;
 }
 

@@ -97,7 +97,7 @@ Status for_weight_windows(const Problem& p, const Part& part, BuildCtx& ctx,
     const auto n = part.n.constant();
     const int64_t rows = o.layout.def->window_unit(o.layout.tile);
     if (!n) return make_error(Code::internal, "a windowed weight has a symbolic number of rows");
-    tiles = (*n + rows - 1) / rows;
+    tiles = *n / rows + (*n % rows != 0 ? 1 : 0);
     const auto limit = static_cast<int64_t>(std::min<uint64_t>(caps.max_binding_bytes, INT64_MAX / 2));
     fits = fits && tiles * size <= limit;
     most = std::min(most, limit / size);

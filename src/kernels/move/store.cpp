@@ -23,8 +23,8 @@ Status build_window(const Problem& problem, BuildCtx& ctx, const StoreRoles& r, 
   DimTable& dims = ctx.asked.dims;
   const Operand& state = problem.operands[r.state];
   const int wide = per_lane(state, ctx.asked.caps);
-  const int64_t columns = dims.range(problem.extent[1], problem.bounds).second;
-  Launcher l(ctx, problem, "store", stream_lanes(ctx.asked.caps, (columns + wide - 1) / wide));
+  const int64_t most = dims.range(dims.ceildiv(problem.extent[1], wide), problem.bounds).second;
+  Launcher l(ctx, problem, "store", stream_lanes(ctx.asked.caps, most));
   const auto type = kir::storage_type(state.type.dtype);
   const kir::Buffer y = l.bind(use, "state", *type);
   const V t = kir::group(), n = l.argument(problem.extent[1]), start = l.scalar(first), count = l.scalar(rows);

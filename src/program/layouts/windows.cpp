@@ -62,7 +62,7 @@ OrRefuse<Cut> cut(const Operand& operand, const Layout& layout, const Bounds& bo
   c.unit_bytes = unit.constant().value_or(0);
   if (c.unit_bytes <= 0 || c.unit_bytes > limit)
     return refuse("one window unit of " + std::to_string(c.unit_bytes) + " bytes exceeds the limit");
-  c.units = (*bytes.constant() + c.unit_bytes - 1) / c.unit_bytes;
+  c.units = 1 + (*bytes.constant() - 1) / c.unit_bytes;
   const int64_t step = asked.caps.offset_alignment / std::gcd<int64_t>(c.unit_bytes, asked.caps.offset_alignment);
   c.per_window = limit / c.unit_bytes / step * step;
   if (c.per_window == 0) return refuse("no window of whole units starts at an aligned offset");

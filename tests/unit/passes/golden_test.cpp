@@ -72,9 +72,9 @@ Graph llama(int layers) {
     const Value a = attention(b, q, kv, {.scale = 1 / std::sqrt(static_cast<double>(kHead))});
     x = add(b, x, linear(b, reshape(b, a, {T, kHeads * kHead}), weight("attn_output", kHidden, kHeads * kHead)));
     h = rms_norm(b, x, b.param(prefix + ".ffn_norm", DType::f32, {kHidden}), 1e-5);
-    const Value gated =
-        swiglu(b, linear(b, h, weight("ffn_gate", kInner, kHidden)), linear(b, h, weight("ffn_up", kInner, kHidden)));
-    x = add(b, x, linear(b, gated, weight("ffn_down", kHidden, kInner)));
+    const Value gate = linear(b, h, weight("ffn_gate", kInner, kHidden));
+    const Value up = linear(b, h, weight("ffn_up", kInner, kHidden));
+    x = add(b, x, linear(b, swiglu(b, gate, up), weight("ffn_down", kHidden, kInner)));
   }
   b.scope("output");
   x = rms_norm(b, gather(b, x, rows), b.param("output_norm", DType::f32, {kHidden}), 1e-5);
