@@ -169,8 +169,8 @@ struct Session::Impl {
         return make_error(Code::unsupported,
                           "state '" + def.name + "' has a symbolic first axis; its rows have no fixed place");
       if (first < 0 || rows < 0 || first > all - rows) {
-        return make_error(Code::invalid, "rows " + std::to_string(first) + " .. " + std::to_string(first + rows) +
-                                             " lie outside state '" + def.name + "' with " + std::to_string(all) +
+        return make_error(Code::invalid, std::to_string(rows) + " rows from row " + std::to_string(first) +
+                                             " on lie outside state '" + def.name + "' with " + std::to_string(all) +
                                              " rows");
       }
       const uint64_t row_bytes = all == 0 ? 0 : buffer.size() / static_cast<uint64_t>(all);

@@ -256,7 +256,7 @@ TEST_P(SessionTest, StatesRefuseWhatIsNotTheirs) {
   const auto to = std::as_writable_bytes(std::span(rows));
   refused(session.read("unknown", 0, 2, to), Code::not_found, "'unknown'");
   refused(session.read("x", 0, 2, to), Code::not_found, "'x'");
-  refused(session.read("seen", 3, 2, to), Code::invalid, "rows 3 .. 5 lie outside state 'seen' with 4 rows");
+  refused(session.read("seen", 3, 2, to), Code::invalid, "2 rows from row 3 on lie outside state 'seen' with 4 rows");
   refused(session.read("seen", -1, 2, to), Code::invalid, "'seen'");
   refused(session.read("seen", 0, 1, to), Code::invalid, "'seen'");
   refused(session.write("seen", 0, 3, to), Code::invalid, "'seen'");
