@@ -11,6 +11,15 @@ namespace {
 
 constexpr const char* kFile = "libtern-llvm.so";
 
+// How the first word of Caps::isa names an architecture and a processor.
+struct Family {
+  std::string_view prefix, triple, cpu;  // cpu empty: the word itself
+};
+constexpr Family kFamilies[] = {
+    {"x86-64", "x86_64-unknown-linux-gnu", {}},
+    {"neon", "aarch64-unknown-linux-gnu", "generic"},
+};
+
 const tern_llvm_plugin* table(const void* p) { return static_cast<const tern_llvm_plugin*>(p); }
 
 }  // namespace
@@ -19,6 +28,12 @@ CpuTarget cpu_target(std::string_view isa) {
   CpuTarget t;
   const size_t plus = isa.find('+');
   t.cpu = isa.substr(0, plus);
+  for (const Family& f : kFamilies) {
+    if (!t.cpu.starts_with(f.prefix)) continue;
+    t.triple = f.triple;
+    if (!f.cpu.empty()) t.cpu = f.cpu;
+    break;
+  }
   while (plus != std::string_view::npos && !isa.empty()) {
     const size_t at = isa.find('+');
     if (at == std::string_view::npos) break;
@@ -59,7 +74,7 @@ Result<LlvmCompiler> LlvmCompiler::open(std::string_view path) {
   LlvmCompiler out;
   out.table_ = t;
   out.path_ = opened;
-  out.host_ = {t->host_cpu, t->host_features, 0};
+  out.host_ = {{}, t->host_cpu, t->host_features, 0};
   out.identity_ = "llvm " + std::string(t->llvm_version) + ", plug-in " + std::to_string(t->version) + "." +
                   std::to_string(t->revision);
   return out;
@@ -69,8 +84,9 @@ namespace {
 
 template <class T>
 Result<T> request(const void* plugin, std::span<const std::byte> kir, const CpuTarget& target, tern_llvm_want want) {
-  const tern_llvm_request r{kir.data(),         kir.size(), target.cpu.c_str(), target.features.c_str(),
-                            target.vector_bits, want};
+  const tern_llvm_request r{
+      kir.data(),         kir.size(), target.triple.c_str(), target.cpu.c_str(), target.features.c_str(),
+      target.vector_bits, want};
   tern_llvm_result answer{};
   table(plugin)->compile(&r, &answer);
   if (answer.error) {

@@ -14,13 +14,14 @@
 namespace tern {
 
 struct CpuTarget {
-  std::string cpu;           // LLVM's name; empty: generic x86-64
+  std::string triple;        // "aarch64-unknown-linux-gnu"; empty: the machine this runs on
+  std::string cpu;           // LLVM's name; empty: the least of the architecture
   std::string features;      // "+avx2,+fma"; empty: what cpu implies
   uint32_t vector_bits = 0;  // widest registers used; 0: the widest the features have
 };
 
 // What Caps::isa means to the code generator: "x86-64-v4+avx512vnni" is the processor "x86-64-v4" with one feature
-// more.
+// more, "neon+dotprod" any AArch64 processor with one feature more.
 CpuTarget cpu_target(std::string_view isa);
 
 // Thread-safe; copies share the opened library, which stays open until the process ends.

@@ -1,8 +1,9 @@
 /* The C entry table of libtern-llvm.so: the only code of tern that links LLVM.
  *
- * The plug-in turns one kernel of the kernel IR (kir/serial.h) into one x86-64 relocatable ELF object. The object
+ * The plug-in turns one kernel of the kernel IR (kir/serial.h) into one relocatable ELF object. The object
  * defines `kernel` (kir::CpuEntry) and refers to nothing outside itself: no libm, no memcpy, no GOT. Relocations are
- * PC-relative into its own sections. Equal requests give equal bytes. All functions are thread-safe. */
+ * PC-relative into its own sections (AArch64: ADRP and the low 12 bits). Equal requests give equal bytes. All functions
+ * are thread-safe. */
 #pragma once
 
 #include <stddef.h>
@@ -12,7 +13,7 @@
 extern "C" {
 #endif
 
-#define TERN_LLVM_PLUGIN_VERSION 1u
+#define TERN_LLVM_PLUGIN_VERSION 2u
 #define TERN_LLVM_CODEGEN_REVISION 3u
 #define TERN_LLVM_PLUGIN_SYMBOL "tern_llvm_plugin_table"
 #define TERN_LLVM_ENTRY "kernel"
@@ -20,7 +21,9 @@ extern "C" {
 typedef struct tern_llvm_request {
   const void* kir; /* serial form of a kernel */
   size_t kir_bytes;
-  const char* cpu;      /* LLVM's name of the processor: "sapphirerapids", "x86-64-v2"; null or "": generic */
+  const char* triple; /* "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"; null or "": the plug-in's own */
+  const char*
+      cpu; /* LLVM's name of the processor: "sapphirerapids", "x86-64-v2"; null or "": the least of its architecture */
   const char* features; /* "+avx2,+fma,-avx512f"; null or "": what the processor name implies */
   uint32_t vector_bits; /* widest registers used: 128, 256, 512; 0: the widest that the features have */
   uint32_t want;        /* tern_llvm_want */

@@ -7,25 +7,17 @@
 // stack.
 #pragma once
 
-#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "emit/llvm/arch.h"
 #include "kir/ir.h"
 #include "kir/uniformity.h"
 
 namespace tern::emit {
-
-// What of the instruction set decides which instructions are written out by name.
-struct Isa {
-  uint32_t vector_bits = 128;
-  bool fma = false, f16c = false, ssse3 = false, avx2 = false, avx512 = false, avx512bw = false, vnni512 = false,
-       vnni256 = false;
-  bool fast_gather = false;
-};
 
 struct Value {
   llvm::Value* v = nullptr;       // scalar or <L x T>; null: affine, made when asked for
@@ -70,11 +62,15 @@ class Codegen {
   llvm::Value* divide(bool rem, kir::Type type, llvm::Value* a, llvm::Value* b);
   llvm::Value* compare(kir::Op op, kir::Type type, llvm::Value* a, llvm::Value* b);
   llvm::Value* saturate(kir::Type to, llvm::Value* a);
+  llvm::Value* to_float(bool sign, llvm::Value* a, llvm::Type* t);
   llvm::Value* cast(kir::Type from, kir::Type to, llvm::Value* a);
   llvm::Value* half_to_f32(llvm::Value* bits);
   llvm::Value* f32_to_half(llvm::Value* value);
   llvm::Value* lookup(llvm::Value* indices, uint64_t low, uint64_t high);
   llvm::Value* dot4(llvm::Value* acc, llvm::Value* codes, llvm::Value* acts);
+  // Cuts vectors into pieces of `lanes` lanes, which make takes one by one, and joins what comes out.
+  llvm::Value* in_pieces(uint32_t lanes, llvm::ArrayRef<llvm::Value*> operands,
+                         llvm::function_ref<llvm::Value*(llvm::ArrayRef<llvm::Value*>)> make);
   Value wrap(llvm::Value* v, uint32_t align = 1);
   llvm::Value* vec(const Value& v);    // <L x T>
   llvm::Value* plain(const Value& v);  // scalar where it is one, else <L x T>
@@ -123,7 +119,7 @@ class Codegen {
   const Isa isa_;
   llvm::Module& m_;
   llvm::LLVMContext& c_;
-  llvm::IRBuilder<> b_;
+  Build b_;
   const uint32_t lanes_;
   kir::Uniformity uniform_;
   std::string error_;

@@ -1,7 +1,6 @@
 // The entry, statement lists, branches, loops and variables.
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
-#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 
 #include <algorithm>
@@ -87,9 +86,9 @@ void Codegen::entry(llvm::Function* f) {
   g->addIncoming(next, b_.GetInsertBlock());
   b_.CreateCondBr(b_.CreateICmpULT(next, last), head, exit);
   b_.SetInsertPoint(exit);
-  if (std::any_of(k_.bindings.begin(), k_.bindings.end(), [](const kir::Binding& b) { return b.streaming; })) {
-    b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});  // other threads see streamed data after this
-  }
+  const bool streams =
+      std::any_of(k_.bindings.begin(), k_.bindings.end(), [](const kir::Binding& b) { return b.streaming; });
+  if (streams && isa_.publish) isa_.publish(b_);
   b_.CreateRetVoid();
 }
 
@@ -163,11 +162,13 @@ void Codegen::assign(const kir::Node& n) {
 }
 
 llvm::Value* Codegen::any(llvm::Value* mask) {
+  if (!isa_.mask_words) return b_.CreateOrReduce(mask);
   llvm::Value* bits = b_.CreateBitCast(mask, b_.getIntNTy(lanes_));
   return b_.CreateICmpNE(bits, llvm::ConstantInt::get(bits->getType(), 0));
 }
 
 llvm::Value* Codegen::all(llvm::Value* mask) {
+  if (!isa_.mask_words) return b_.CreateAndReduce(mask);
   llvm::Value* bits = b_.CreateBitCast(mask, b_.getIntNTy(lanes_));
   return b_.CreateICmpEQ(bits, llvm::Constant::getAllOnesValue(bits->getType()));
 }

@@ -1,7 +1,6 @@
 // Loads and stores: which instruction an index wants.
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
-#include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
 #include <numeric>
@@ -98,7 +97,7 @@ llvm::Value* Codegen::widen(const Place& p, llvm::Value* raw) {
   if (p.bytes >= 4) return raw;
   llvm::Type* t = shaped(b_.getInt32Ty(), raw->getType());
   if (p.stored == kir::f16) {
-    if (isa_.f16c)
+    if (isa_.half_casts)
       return b_.CreateFPExt(b_.CreateBitCast(raw, shaped(b_.getHalfTy(), raw->getType())), shaped(b_.getFloatTy(), t));
     return half_to_f32(b_.CreateZExt(raw, t));
   }
@@ -297,7 +296,7 @@ void Codegen::store_pattern(const Place& p, llvm::Value* base, const Lanes& patt
 void Codegen::scatter(const Place& p, llvm::Value* index, llvm::Value* value, llvm::Value* mask) {
   llvm::Value* wide = b_.CreateZExt(index, shaped(b_.getInt64Ty(), index->getType()));
   llvm::Value* pointers = b_.CreateInBoundsGEP(p.element, p.pointer, wide);
-  if (!mask && (p.bytes < 4 || !isa_.avx512)) {
+  if (!mask && (p.bytes < 4 || !isa_.scatter)) {
     for (uint32_t i = 0; i < lanes_; ++i) {
       tag(b_.CreateAlignedStore(extract(value, i), extract(pointers, i), llvm::Align(p.bytes)), p, false);
     }

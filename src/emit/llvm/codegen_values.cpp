@@ -1,11 +1,11 @@
 // Pure values: scalars, vectors, and scalar-plus-lane-pattern integers.
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
-#include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "emit/llvm/codegen.h"
 
@@ -321,11 +321,15 @@ llvm::Value* Codegen::divide(bool rem, Type t, llvm::Value* a, llvm::Value* b) {
   return hardware(b_.CreateSelect(zero, one, b));
 }
 
-// LLVM's saturating conversions take vectors apart. The plain conversion gives some bits outside the range, which
-// selects replace.
+// Where no instruction saturates, LLVM's saturating conversions take vectors apart. The plain conversion gives some
+// bits outside the range, which selects replace.
 llvm::Value* Codegen::saturate(Type to, llvm::Value* a) {
   llvm::Type *t = shaped(type(to), a->getType()), *f = a->getType();
   const bool sign = kir::is_signed(to);
+  if (isa_.saturating_casts) {
+    const auto id = sign ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
+    return b_.CreateIntrinsic(id, {t, f}, {a});
+  }
   const uint32_t bits = kir::type_bytes(to) * 8;
   auto number = [&](double v) { return llvm::ConstantFP::get(f, v); };
   auto integer = [&](const llvm::APInt& v) { return llvm::ConstantInt::get(t, v); };
@@ -338,20 +342,32 @@ llvm::Value* Codegen::saturate(Type to, llvm::Value* a) {
   return b_.CreateSelect(b_.CreateFCmpUNO(a, a), llvm::Constant::getNullValue(t), r);
 }
 
+llvm::Value* Codegen::to_float(bool sign, llvm::Value* a, llvm::Type* t) {
+  auto convert = [&](llvm::Value* v, llvm::Type* to) { return sign ? b_.CreateSIToFP(v, to) : b_.CreateUIToFP(v, to); };
+  auto* many = llvm::dyn_cast<llvm::FixedVectorType>(t);
+  if (!many || isa_.long_casts || !a->getType()->isIntOrIntVectorTy(64) || !many->getElementType()->isFloatTy())
+    return convert(a, t);
+  // As vectors they would pass through f64 and be rounded twice.
+  llvm::Value* out = llvm::PoisonValue::get(t);
+  for (uint32_t i = 0; i < many->getNumElements(); ++i)
+    out = b_.CreateInsertElement(out, convert(extract(a, i), many->getElementType()), word(i));
+  return out;
+}
+
 llvm::Value* Codegen::cast(Type from, Type to, llvm::Value* a) {
   llvm::Type* t = shaped(type(to), a->getType());
   const bool from_float = kir::is_float(from), to_float = kir::is_float(to);
   if (from == kir::b1) return to_float ? b_.CreateUIToFP(a, t) : b_.CreateZExt(a, t);
   if (from_float && to_float) return b_.CreateFPCast(a, t);
   if (from_float) return saturate(to, a);
-  if (to_float) return kir::is_signed(from) ? b_.CreateSIToFP(a, t) : b_.CreateUIToFP(a, t);
+  if (to_float) return this->to_float(kir::is_signed(from), a, t);
   return b_.CreateIntCast(a, t, kir::is_signed(from));
 }
 
 llvm::Value* Codegen::half_to_f32(llvm::Value* bits) {
   llvm::Type* t = bits->getType();
   llvm::Type* f = shaped(b_.getFloatTy(), t);
-  if (isa_.f16c) {
+  if (isa_.half_casts) {
     llvm::Value* low = b_.CreateTrunc(bits, shaped(b_.getInt16Ty(), t));
     return b_.CreateFPExt(b_.CreateBitCast(low, shaped(b_.getHalfTy(), t)), f);
   }
@@ -370,7 +386,7 @@ llvm::Value* Codegen::half_to_f32(llvm::Value* bits) {
 llvm::Value* Codegen::f32_to_half(llvm::Value* value) {
   llvm::Type* f = value->getType();
   llvm::Type* t = shaped(b_.getInt32Ty(), f);
-  if (isa_.f16c) {
+  if (isa_.half_casts) {
     llvm::Value* half = b_.CreateFPTrunc(value, shaped(b_.getHalfTy(), f));
     return b_.CreateZExt(b_.CreateBitCast(half, shaped(b_.getInt16Ty(), f)), t);
   }
@@ -390,56 +406,43 @@ llvm::Value* Codegen::f32_to_half(llvm::Value* value) {
   return b_.CreateOr(sign, b_.CreateSelect(b_.CreateICmpUGE(m, c(0x47800000)), big, r));
 }
 
-llvm::Value* Codegen::dot4(llvm::Value* acc, llvm::Value* codes, llvm::Value* acts) {
-  auto* t = llvm::dyn_cast<llvm::FixedVectorType>(acc->getType());
-  const uint32_t count = t ? t->getNumElements() : 1;
-  const uint32_t step = isa_.vnni512 && count % 16 == 0 ? 16 : (isa_.vnni256 || isa_.avx2) && count % 8 == 0 ? 8 : 4;
-  if (count % step != 0 || !(isa_.ssse3 || isa_.vnni256)) {
-    for (int i = 0; i < 4; ++i) {
-      auto at = [&](llvm::Value* v, bool sign) {
-        llvm::Value* shl = b_.CreateShl(v, llvm::ConstantInt::get(v->getType(), 24 - 8 * i));
-        llvm::Value* by = llvm::ConstantInt::get(v->getType(), 24);
-        return sign ? b_.CreateAShr(shl, by) : b_.CreateLShr(shl, by);
-      };
-      acc = b_.CreateAdd(acc, b_.CreateMul(at(codes, false), at(acts, true)));
-    }
-    return acc;
-  }
-  const bool wide = isa_.avx512bw && !isa_.vnni512 && !isa_.vnni256 && count % 16 == 0;
-  const uint32_t n = wide ? 16 : step;
+llvm::Value* Codegen::in_pieces(uint32_t lanes, llvm::ArrayRef<llvm::Value*> operands,
+                                llvm::function_ref<llvm::Value*(llvm::ArrayRef<llvm::Value*>)> make) {
+  const uint32_t count = llvm::cast<llvm::FixedVectorType>(operands[0]->getType())->getNumElements();
   std::vector<llvm::Value*> parts;
-  for (uint32_t at = 0; at < count; at += n) {
-    std::vector<int> mask(n);
-    for (uint32_t i = 0; i < n; ++i) mask[i] = static_cast<int>(at + i);
-    auto cut = [&](llvm::Value* v) { return n == count ? v : shuffle(v, mask); };
-    llvm::Value *c = cut(acc), *x = cut(codes), *y = cut(acts);
-    if ((n == 16 && isa_.vnni512) || (n <= 8 && isa_.vnni256)) {
-      const auto id = n == 16  ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
-                      : n == 8 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
-                               : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
-      parts.push_back(b_.CreateIntrinsic(id, {}, {c, x, y}));
-      continue;
-    }
-    // Codes are at most 127, so a pair's sum stays below 2^15 and the saturating instruction is exact.
-    llvm::Type* bytes = llvm::FixedVectorType::get(b_.getInt8Ty(), n * 4);
-    const auto pair = n == 16  ? llvm::Intrinsic::x86_avx512_pmaddubs_w_512
-                      : n == 8 ? llvm::Intrinsic::x86_avx2_pmadd_ub_sw
-                               : llvm::Intrinsic::x86_ssse3_pmadd_ub_sw_128;
-    const auto quad = n == 16  ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
-                      : n == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
-                               : llvm::Intrinsic::x86_sse2_pmadd_wd;
-    llvm::Value* p = b_.CreateIntrinsic(pair, {}, {b_.CreateBitCast(x, bytes), b_.CreateBitCast(y, bytes)});
-    llvm::Value* d = b_.CreateIntrinsic(quad, {}, {p, llvm::ConstantInt::get(p->getType(), 1)});
-    parts.push_back(b_.CreateAdd(c, d));
+  for (uint32_t at = 0; at < count; at += lanes) {
+    std::vector<int> mask(lanes);
+    std::iota(mask.begin(), mask.end(), static_cast<int>(at));
+    llvm::SmallVector<llvm::Value*, 3> piece;
+    for (llvm::Value* v : operands) piece.push_back(lanes == count ? v : shuffle(v, mask));
+    parts.push_back(make(piece));
   }
   return concat(std::move(parts));
+}
+
+llvm::Value* Codegen::dot4(llvm::Value* acc, llvm::Value* codes, llvm::Value* acts) {
+  auto* t = llvm::dyn_cast<llvm::FixedVectorType>(acc->getType());
+  for (const Dot4Unit& unit : isa_.dot4) {
+    if (!t || t->getNumElements() % unit.lanes != 0) continue;
+    return in_pieces(unit.lanes, {acc, codes, acts},
+                     [&](llvm::ArrayRef<llvm::Value*> v) { return unit.make(b_, v[0], v[1], v[2]); });
+  }
+  for (int i = 0; i < 4; ++i) {
+    auto at = [&](llvm::Value* v, bool sign) {
+      llvm::Value* shl = b_.CreateShl(v, llvm::ConstantInt::get(v->getType(), 24 - 8 * i));
+      llvm::Value* by = llvm::ConstantInt::get(v->getType(), 24);
+      return sign ? b_.CreateAShr(shl, by) : b_.CreateLShr(shl, by);
+    };
+    acc = b_.CreateAdd(acc, b_.CreateMul(at(codes, false), at(acts, true)));
+  }
+  return acc;
 }
 
 llvm::Value* Codegen::lookup(llvm::Value* indices, uint64_t low, uint64_t high) {
   auto* t = llvm::dyn_cast<llvm::FixedVectorType>(indices->getType());
   const uint32_t count = t ? t->getNumElements() : 1;
-  if (!isa_.ssse3) {
-    fail("byte lookups want SSSE3");
+  if (isa_.lookup.empty()) {
+    fail("the target's features have no byte lookups (x86: SSSE3)");
     return indices;
   }
   if (count % 4 != 0) {  // a number, or too few lanes for a register: once in the first lanes of one
@@ -452,23 +455,16 @@ llvm::Value* Codegen::lookup(llvm::Value* indices, uint64_t low, uint64_t high) 
     for (uint32_t i = 0; i < count; ++i) first[i] = static_cast<int>(i);
     return shuffle(wide, first);
   }
-  const uint32_t n = isa_.avx512bw && count % 16 == 0 ? 16 : isa_.avx2 && count % 8 == 0 ? 8 : 4;
+  const auto unit =
+      std::find_if(isa_.lookup.begin(), isa_.lookup.end(), [&](const LookupUnit& u) { return count % u.lanes == 0; });
   std::vector<uint8_t> entries;
-  for (uint32_t i = 0; i < n * 4; ++i)
+  for (uint32_t i = 0; i < unit->lanes * 4; ++i)
     entries.push_back(static_cast<uint8_t>((i % 16 < 8 ? low : high) >> (8 * (i % 8))));
   llvm::Value* table = llvm::ConstantDataVector::get(c_, entries);
-  const auto id = n == 16  ? llvm::Intrinsic::x86_avx512_pshuf_b_512
-                  : n == 8 ? llvm::Intrinsic::x86_avx2_pshuf_b
-                           : llvm::Intrinsic::x86_ssse3_pshuf_b_128;
-  std::vector<llvm::Value*> parts;
-  for (uint32_t at = 0; at < count; at += n) {
-    std::vector<int> mask(n);
-    for (uint32_t i = 0; i < n; ++i) mask[i] = static_cast<int>(at + i);
-    llvm::Value* x = n == count ? indices : shuffle(indices, mask);
-    llvm::Value* y = b_.CreateIntrinsic(id, {}, {table, b_.CreateBitCast(x, table->getType())});
-    parts.push_back(b_.CreateBitCast(y, x->getType()));
-  }
-  return concat(std::move(parts));
+  return in_pieces(unit->lanes, {indices}, [&](llvm::ArrayRef<llvm::Value*> v) {
+    llvm::Value* found = unit->make(b_, table, b_.CreateBitCast(v[0], table->getType()));
+    return b_.CreateBitCast(found, v[0]->getType());
+  });
 }
 
 }  // namespace tern::emit

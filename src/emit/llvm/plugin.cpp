@@ -45,7 +45,7 @@ bool answer(const tern_llvm_request& r, std::string* out) {
     *out = s.error().message();
     return false;
   }
-  emit::Request request{r.cpu ? r.cpu : "", r.features ? r.features : "", r.vector_bits,
+  emit::Request request{r.triple ? r.triple : "", r.cpu ? r.cpu : "", r.features ? r.features : "", r.vector_bits,
                         r.want == TERN_LLVM_IR         ? emit::Want::ir
                         : r.want == TERN_LLVM_ASSEMBLY ? emit::Want::assembly
                                                        : emit::Want::object};

@@ -4,12 +4,10 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/PassManager.h>
 #include <llvm/IR/Verifier.h>
-#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
-#include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/DCE.h>
@@ -23,7 +21,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 
+#include "emit/llvm/arch.h"
 #include "emit/llvm/codegen.h"
 #include "emit/llvm_plugin.h"
 
@@ -31,44 +31,22 @@ namespace tern::emit {
 
 namespace {
 
-constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
-
-std::unique_ptr<llvm::TargetMachine> make_machine(const Request& r, std::string* why) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-  });
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kTriple, *why);
+std::unique_ptr<llvm::TargetMachine> make_machine(const Arch& arch, const Request& r, std::string* why) {
+  static std::mutex mutex;
+  {
+    static std::set<const Arch*> ready;
+    const std::lock_guard lock(mutex);
+    if (ready.insert(&arch).second) arch.initialise();
+  }
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(arch.triple, *why);
   if (!target) return nullptr;
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   auto machine = std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(kTriple, r.cpu.empty() ? "x86-64" : r.cpu, r.features, options, llvm::Reloc::PIC_,
-                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+      target->createTargetMachine(arch.triple, r.cpu.empty() ? arch.least_cpu : r.cpu, r.features, options,
+                                  llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   if (!machine) *why = "LLVM has no machine for " + r.cpu;
   return machine;
-}
-
-Isa isa_of(const llvm::TargetMachine& m, uint32_t vector_bits) {
-  const llvm::MCSubtargetInfo* s = m.getMCSubtargetInfo();
-  auto has = [&](const char* f) { return s->checkFeatures(std::string("+") + f); };
-  Isa isa;
-  isa.ssse3 = has("ssse3");
-  isa.avx2 = has("avx2");
-  isa.f16c = has("f16c");
-  isa.avx512 = has("avx512f") && has("avx512vl") && has("avx512dq");
-  isa.avx512bw = isa.avx512 && has("avx512bw");
-  isa.fma = has("fma") || has("avx512f");
-  const uint32_t widest = isa.avx512 ? 512 : has("avx") ? 256 : 128;
-  isa.vector_bits = vector_bits ? std::min(vector_bits, widest) : widest;
-  isa.vnni512 = isa.avx512 && has("avx512vnni") && isa.vector_bits >= 512;
-  isa.vnni256 = (isa.avx512 && has("avx512vnni")) || has("avxvnni");
-  isa.avx512bw = isa.avx512bw && isa.vector_bits >= 512;
-  isa.fast_gather = isa.avx512 || (isa.avx2 && has("fast-gather"));
-  return isa;
 }
 
 std::string lacks(const kir::Kernel& k, const Isa& isa) {
@@ -137,16 +115,22 @@ std::string undefined(llvm::StringRef bytes) {
 }  // namespace
 
 bool generate(const kir::Kernel& kernel, const Request& request, std::string* out) {
+  const Arch* arch = arch_of(request.triple);
+  if (!arch) {
+    *out = "the code generator does not know the architecture of " + request.triple;
+    return false;
+  }
   // Making a machine costs a millisecond; a thread mostly asks for one target.
   thread_local std::map<std::string, std::unique_ptr<llvm::TargetMachine>> machines;
-  std::unique_ptr<llvm::TargetMachine>& machine = machines[request.cpu + '\n' + request.features];
-  if (!machine && !(machine = make_machine(request, out))) return false;
-  const Isa isa = isa_of(*machine, request.vector_bits);
+  std::unique_ptr<llvm::TargetMachine>& machine =
+      machines[std::string(arch->triple) + '\n' + request.cpu + '\n' + request.features];
+  if (!machine && !(machine = make_machine(*arch, request, out))) return false;
+  const Isa isa = arch->isa(*machine->getMCSubtargetInfo(), request.vector_bits);
   if (*out = lacks(kernel, isa); !out->empty()) return false;
   llvm::LLVMContext context;
   context.setDiscardValueNames(request.want == Want::object);
   llvm::Module module(kernel.name, context);
-  module.setTargetTriple(kTriple);
+  module.setTargetTriple(arch->triple);
   module.setDataLayout(machine->createDataLayout());
   module.setPICLevel(llvm::PICLevel::SmallPIC);
   Codegen codegen(kernel, isa, module);

@@ -10,7 +10,7 @@ namespace tern::emit {
 enum class Want { object, ir, assembly };
 
 struct Request {
-  std::string cpu, features;
+  std::string triple, cpu, features;
   uint32_t vector_bits = 0;
   Want want = Want::object;
 };
