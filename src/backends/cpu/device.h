@@ -15,8 +15,8 @@ struct CpuOptions {
   std::string isa;  // empty: all this processor has; "x86-64-v3", "x86-64-v2": a lower level, for tests and comparisons
 };
 
-// caps().isa is "LEVEL+feature+feature": LEVEL an LLVM CPU name, features LLVM feature names; code generation takes it
-// as is.
+// caps().isa is "LEVEL+feature+feature": LEVEL an LLVM CPU name or "neon" (any AArch64 processor), features LLVM
+// feature names; code generation takes it as is.
 Caps detect_caps(const CpuOptions& options);
 // Those of them that kernels are compiled for beforehand: where caps differ, or instructions that kernels live by.
 std::span<const std::string_view> pack_levels();

@@ -183,28 +183,34 @@ Status relocate_arm(uint32_t type, std::byte* at, uint64_t room, uint64_t place,
   if (room < 4) return damaged("a relocation lies past its section");
   uint32_t word;
   std::memcpy(&word, at, 4);
-  const auto lo12 = [&](unsigned shift) {
+  const auto lo12 = [&](unsigned shift) -> Status {
+    if ((value & ((1u << shift) - 1)) != 0) return damaged("a relocation does not point at a whole element");
     word = (word & ~(0xfffu << 10)) | (static_cast<uint32_t>((value & 0xfff) >> shift) << 10);
+    return ok();
   };
+  const auto within = [](int64_t v, unsigned bits) { return v >= -(int64_t{1} << (bits - 1)) && v >> (bits - 1) <= 0; };
   switch (type) {
     case R_AARCH64_NONE: return ok();
     case R_AARCH64_ADR_PREL_PG_HI21: {
       const int64_t pages = static_cast<int64_t>((value & ~uint64_t{0xfff}) - (place & ~uint64_t{0xfff})) >> 12;
+      if (!within(pages, 21)) return damaged("a relocation does not fit 21 bits");
       word = (word & ~0x60ffffe0u) | (static_cast<uint32_t>(pages & 3) << 29) |
              (static_cast<uint32_t>((pages >> 2) & 0x7ffff) << 5);
       break;
     }
     case R_AARCH64_ADD_ABS_LO12_NC:
-    case R_AARCH64_LDST8_ABS_LO12_NC: lo12(0); break;
-    case R_AARCH64_LDST16_ABS_LO12_NC: lo12(1); break;
-    case R_AARCH64_LDST32_ABS_LO12_NC: lo12(2); break;
-    case R_AARCH64_LDST64_ABS_LO12_NC: lo12(3); break;
-    case R_AARCH64_LDST128_ABS_LO12_NC: lo12(4); break;
+    case R_AARCH64_LDST8_ABS_LO12_NC: TERN_OK(lo12(0)); break;
+    case R_AARCH64_LDST16_ABS_LO12_NC: TERN_OK(lo12(1)); break;
+    case R_AARCH64_LDST32_ABS_LO12_NC: TERN_OK(lo12(2)); break;
+    case R_AARCH64_LDST64_ABS_LO12_NC: TERN_OK(lo12(3)); break;
+    case R_AARCH64_LDST128_ABS_LO12_NC: TERN_OK(lo12(4)); break;
     case R_AARCH64_CALL26:
-    case R_AARCH64_JUMP26:
-      word = (word & 0xfc000000u) |
-             static_cast<uint32_t>(((static_cast<int64_t>(value) - static_cast<int64_t>(place)) >> 2) & 0x3ffffff);
+    case R_AARCH64_JUMP26: {
+      const auto distance = static_cast<int64_t>(value - place);
+      if (!within(distance, 28) || distance % 4 != 0) return damaged("a relocation does not fit a branch");
+      word = (word & 0xfc000000u) | static_cast<uint32_t>((distance >> 2) & 0x3ffffff);
       break;
+    }
     case R_AARCH64_PREL32: {
       const int64_t relative = static_cast<int64_t>(value) - static_cast<int64_t>(place);
       TERN_OK(fits32(relative));
