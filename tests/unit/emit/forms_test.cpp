@@ -8,55 +8,60 @@ using namespace kir;
 
 namespace {
 
-// Runs what `body` builds on every target; reads: inputs a, b (f32), i, j (i32), u, v (u32), each `count` elements.
-using Body = std::function<void(const V& index)>;
-
 constexpr uint32_t kGroups = 3;
 
 struct Inputs {
   Buffer fa, fb, ia, ib, ua, ub;
 };
 
-void each_target(uint32_t lanes, Type out_type, const std::function<V(const Inputs&, const V&)>& body) {
-  for (const std::string& isa : targets()) {
-    Random r(lanes * 7 + static_cast<uint32_t>(out_type));
-    const uint32_t n = lanes * kGroups;
-    std::vector<float> fa(n), fb(n);
-    std::vector<int32_t> ia(n), ib(n);
-    std::vector<uint32_t> ua(n), ub(n);
-    const float special[] = {0.f,  -0.f, INFINITY, -INFINITY, NAN,   1e-41f,       3e38f, 0.5f,
-                             1.5f, 2.5f, -2.5f,    65520.f,   6e-8f, 2147483648.f, -3e9f, 5e9f};
-    for (uint32_t i = 0; i < n; ++i) {
-      fa[i] = i % 3 == 0 ? special[r.below(16)] : r.real();
-      fb[i] = i % 5 == 0 ? special[r.below(16)] : r.real();
-      ia[i] = static_cast<int32_t>(r.next()), ib[i] = static_cast<int32_t>(r.below(2001)) - 1000;
-      if (ib[i] == 0 || ib[i] == -1) ib[i] = 3;
-      ua[i] = r.next(), ub[i] = r.below(1000) + 1;
-    }
-    B b("form", lanes, caps_for(isa));
-    Inputs in{buffer("fa", f32), buffer("fb", f32), buffer("ia", i32),
-              buffer("ib", i32), buffer("ua", u32), buffer("ub", u32)};
-    Buffer y = buffer("y", out_type, write);
-    const V i = group() * static_cast<int>(lanes) + lane();
-    y.store(i, body(in, i));
-    Bytes m = {bytes_of(fa),
-               bytes_of(fb),
-               bytes_of(ia),
-               bytes_of(ib),
-               bytes_of(ua),
-               bytes_of(ub),
-               std::vector<std::byte>(n * type_bytes(out_type))};
-    differ(b.finish(), isa, m, {}, kGroups);
+void one_form(const std::string& isa, uint32_t lanes, Type out_type,
+              const std::function<V(const Inputs&, const V&)>& body) {
+  Random r(lanes * 7 + static_cast<uint32_t>(out_type));
+  const uint32_t n = lanes * kGroups;
+  std::vector<float> fa(n), fb(n);
+  std::vector<int32_t> ia(n), ib(n);
+  std::vector<uint32_t> ua(n), ub(n);
+  const float special[] = {0.f,  -0.f, INFINITY, -INFINITY, NAN,   1e-41f,       3e38f, 0.5f,
+                           1.5f, 2.5f, -2.5f,    65520.f,   6e-8f, 2147483648.f, -3e9f, 5e9f};
+  for (uint32_t i = 0; i < n; ++i) {
+    fa[i] = i % 3 == 0 ? special[r.below(16)] : r.real();
+    fb[i] = i % 5 == 0 ? special[r.below(16)] : r.real();
+    ia[i] = static_cast<int32_t>(r.next()), ib[i] = static_cast<int32_t>(r.below(2001)) - 1000;
+    if (ib[i] == 0 || ib[i] == -1) ib[i] = 3;
+    ua[i] = r.next(), ub[i] = r.below(1000) + 1;
   }
+  B b("form", lanes, caps_for(isa));
+  Inputs in{buffer("fa", f32), buffer("fb", f32), buffer("ia", i32),
+            buffer("ib", i32), buffer("ua", u32), buffer("ub", u32)};
+  Buffer y = buffer("y", out_type, write);
+  const V i = group() * static_cast<int>(lanes) + lane();
+  y.store(i, body(in, i));
+  Bytes m = {bytes_of(fa),
+             bytes_of(fb),
+             bytes_of(ia),
+             bytes_of(ib),
+             bytes_of(ua),
+             bytes_of(ub),
+             std::vector<std::byte>(n * type_bytes(out_type))};
+  differ(b.finish(), isa, m, {}, kGroups);
 }
 
-void all_lanes(Type out, const std::function<V(const Inputs&, const V&)>& body) {
-  for (uint32_t lanes : {1u, 4u, 16u, 24u, 64u}) each_target(lanes, out, body);
-}
+// What `body` makes of an index and of the inputs, for workgroups of several widths.
+class Forms : public LevelTest {
+ protected:
+  void all_lanes(Type out, const std::function<V(const Inputs&, const V&)>& body) {
+    for (uint32_t lanes : {1u, 4u, 16u, 24u, 64u}) one_form(GetParam(), lanes, out, body);
+  }
+};
+// Products and tables of bytes: what levels differ in that are alike otherwise.
+class ByteForms : public Forms {};
+
+INSTANTIATE_TEST_SUITE_P(Levels, Forms, testing::ValuesIn(base_levels()), level_name);
+INSTANTIATE_TEST_SUITE_P(Levels, ByteForms, testing::ValuesIn(all_levels()), level_name);
 
 }  // namespace
 
-TEST(Forms, FloatOps) {
+TEST_P(Forms, FloatOps) {
   all_lanes(f32, [](const Inputs& in, const V& i) {
     const V a = in.fa[i], b = in.fb[i];
     return select(a < b, a + b, a * b - a / b);
@@ -72,7 +77,7 @@ TEST(Forms, FloatOps) {
   all_lanes(b8, [](const Inputs& in, const V& i) { return in.fa[i] != in.fb[i]; });
 }
 
-TEST(Forms, IntegerOps) {
+TEST_P(Forms, IntegerOps) {
   all_lanes(i32, [](const Inputs& in, const V& i) { return in.ia[i] / in.ib[i] + in.ia[i] % in.ib[i]; });
   all_lanes(u32, [](const Inputs& in, const V& i) { return in.ua[i] / in.ub[i] ^ in.ua[i] % in.ub[i]; });
   all_lanes(u32, [](const Inputs& in, const V& i) { return in.ua[i] / 10 + in.ua[i] % 7; });
@@ -93,7 +98,7 @@ TEST(Forms, IntegerOps) {
   all_lanes(u32, [](const Inputs& in, const V& i) { return mul_hi(in.ua[i], in.ub[i] * 0x1234567); });
 }
 
-TEST(Forms, Casts) {
+TEST_P(Forms, Casts) {
   all_lanes(i32, [](const Inputs& in, const V& i) { return cast(i32, in.fa[i]); });
   all_lanes(u32, [](const Inputs& in, const V& i) { return cast(u32, in.fa[i]); });
   all_lanes(i64, [](const Inputs& in, const V& i) { return cast(i64, in.fa[i]); });
@@ -101,6 +106,14 @@ TEST(Forms, Casts) {
   all_lanes(f32, [](const Inputs& in, const V& i) { return cast(f32, in.ia[i]) + cast(f32, in.ua[i]); });
   all_lanes(f64, [](const Inputs& in, const V& i) { return cast(f64, in.fa[i]) / cast(f64, in.ua[i]); });
   all_lanes(f32, [](const Inputs& in, const V& i) { return cast(f32, cast(u64, in.ua[i]) << 20); });
+  // A little above the middle between two neighbours: f64 would lose that, and round to the even one.
+  all_lanes(f32, [](const Inputs& in, const V& i) {
+    return cast(f32, (cast(u64, ((in.ua[i] & 0xffffff) | 0x800000) << 1 | 1) << 39) + cast(u64, in.ub[i] & 3));
+  });
+  all_lanes(f32, [](const Inputs& in, const V& i) {
+    const V v = (cast(i64, ((in.ua[i] & 0xffffff) | 0x800000) << 1 | 1) << 38) + cast(i64, in.ub[i] & 1);
+    return cast(f32, select(in.ia[i] < 0, -v, v));
+  });
   all_lanes(f32, [](const Inputs& in, const V& i) { return cast(f32, in.fa[i] < in.fb[i]); });
   all_lanes(f32, [](const Inputs& in, const V& i) { return bitcast(f32, in.ua[i] & 0x3fffffff); });
   all_lanes(u32, [](const Inputs& in, const V& i) { return f32_to_half(in.fa[i]) & 0x7fff; });
@@ -111,30 +124,34 @@ TEST(Forms, Casts) {
   all_lanes(u16, [](const Inputs& in, const V& i) { return in.ua[i]; });
 }
 
-TEST(Forms, EveryHalf) {  // all 65536 halves there and back
-  for (const std::string& isa : targets()) {
-    std::vector<uint16_t> x(65536);
-    for (uint32_t i = 0; i < 65536; ++i) x[i] = static_cast<uint16_t>(i);
-    B b("halves", 64, caps_for(isa));
-    Buffer in = buffer("x", f16), y = buffer("y", f32, write), z = buffer("z", u32, write);
-    const V i = group() * 64 + lane();
-    y.store(i, in[i]);
-    If(in[i] == in[i], [&] { z.store(i, f32_to_half(in[i])); });
-    Bytes m = {bytes_of(x), std::vector<std::byte>(65536 * 4), std::vector<std::byte>(65536 * 4)};
-    differ(b.finish(), isa, m, {}, 1024);
-  }
+TEST_P(Forms, EveryHalf) {  // all 65536 halves there and back
+  const std::string& isa = GetParam();
+  std::vector<uint16_t> x(65536);
+  for (uint32_t i = 0; i < 65536; ++i) x[i] = static_cast<uint16_t>(i);
+  B b("halves", 64, caps_for(isa));
+  Buffer in = buffer("x", f16), y = buffer("y", f32, write), z = buffer("z", u32, write);
+  const V i = group() * 64 + lane();
+  y.store(i, in[i]);
+  If(in[i] == in[i], [&] { z.store(i, f32_to_half(in[i])); });
+  Bytes m = {bytes_of(x), std::vector<std::byte>(65536 * 4), std::vector<std::byte>(65536 * 4)};
+  differ(b.finish(), isa, m, {}, 1024);
 }
 
-TEST(Forms, Dot4) {
+TEST_P(ByteForms, Dot4) {
+  const uint32_t codes = caps_for(GetParam()).dot4_code_bits == 8 ? 0xffffffff : 0x7f7f7f7f;
   all_lanes(i32,
-            [](const Inputs& in, const V& i) { return dot4(in.ia[i], in.ua[i] & 0x7f7f7f7f, bitcast(u32, in.ia[i])); });
-  all_lanes(i32, [](const Inputs& in, const V& i) { return dot4(0, in.ua[i] & 0x7f7f7f7f, in.ua[group()]); });
-  all_lanes(i32, [](const Inputs& in, const V& i) {
-    return dot4(V(0), in.ua[group()] & 0x7f7f7f7f, in.ua[group() / 2]) + cast(i32, i);
+            [=](const Inputs& in, const V& i) { return dot4(in.ia[i], in.ua[i] & codes, bitcast(u32, in.ia[i])); });
+  all_lanes(i32, [=](const Inputs& in, const V& i) { return dot4(0, in.ua[i] & codes, in.ua[group()]); });
+  all_lanes(i32, [=](const Inputs& in, const V& i) {
+    return dot4(V(0), in.ua[group()] & codes, in.ua[group() / 2]) + cast(i32, i);
+  });
+  // The largest products there are, so that a sum of two that does not fit its register shows.
+  all_lanes(i32, [=](const Inputs& in, const V& i) {
+    return dot4(in.ia[i], (in.ua[i] | ~0u) & codes, 0x80808080u | in.ub[i] * 0);
   });
 }
 
-TEST(Forms, Lookup) {
+TEST_P(ByteForms, Lookup) {
   static constexpr std::array<uint8_t, 16> kTable = {1,   24,  45,  63,  79,  93,  106, 118,
                                                      129, 141, 153, 166, 181, 197, 217, 241};
   all_lanes(u32, [](const Inputs& in, const V& i) { return lookup4(in.ua[i] & 0x0f0f0f0f, kTable); });
@@ -142,7 +159,7 @@ TEST(Forms, Lookup) {
 }
 
 // How an index becomes loads: each pattern once, plain, under a lane mask and under a mask known at build time.
-TEST(Forms, IndexPatterns) {
+TEST_P(Forms, IndexPatterns) {
   const std::vector<std::function<V(const V&)>> patterns = {[](const V& l) { return l; },
                                                             [](const V& l) { return l + 3; },
                                                             [](const V& l) { return l * 2; },
@@ -157,67 +174,31 @@ TEST(Forms, IndexPatterns) {
                                                             [](const V& l) { return (l * l) & 63; },
                                                             [](const V& l) { return l * 0 + 5; },
                                                             [](const V& l) { return l % 4 * 16 + l / 4; }};
-  for (const std::string& isa : targets()) {
-    for (size_t p = 0; p < patterns.size(); ++p) {
-      for (Type type : {f32, f16, u8}) {
-        for (int mask = 0; mask < 4; ++mask) {
-          if (type == u8 && (p % 3 || mask == 3)) continue;  // compilers take milliseconds each
-          SCOPED_TRACE("pattern " + std::to_string(p) + " type " + std::string(type_name(type)) + " mask " +
-                       std::to_string(mask));
-          for (uint32_t lanes : {type == f16 ? 64u : 16u}) {
-            B b("pattern", lanes, caps_for(isa));
-            Buffer x = buffer("x", type), y = buffer("y", type, write), g = buffer("g", u32);
-            const V l = lane(), at = patterns[p](l) + group() * 64, to = group() * static_cast<int>(lanes) + l;
-            auto body = [&] { y.store(to, x[at]); };
-            if (mask == 0) body();
-            if (mask == 1) If(to < dim("n"), body);
-            if (mask == 2) If(l < 3, body);
-            if (mask == 3) If((g[to] & 1) == 1, body);
-            const size_t count = 64 * 37 + 64 * kGroups + 64;
-            std::vector<std::byte> data(count * type_bytes(type));
-            Random r(p + 1);
-            for (auto& d : data) d = static_cast<std::byte>(r.below(120));  // no NaN in any type
-            std::vector<uint32_t> bits(64 * kGroups);
-            for (auto& v : bits) v = r.next();
-            Bytes m = {data, std::vector<std::byte>(64 * kGroups * type_bytes(type)), bytes_of(bits)};
-            differ(b.finish(), isa, m,
-                   mask == 1 ? std::vector<uint32_t>{lanes + lanes / 2 + 1} : std::vector<uint32_t>{}, kGroups);
-            if (testing::Test::HasFatalFailure()) return;
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST(Forms, StorePatterns) {
-  const std::vector<std::function<V(const V&)>> patterns = {[](const V& l) { return l; },
-                                                            [](const V& l) { return 63 - l; },
-                                                            [](const V& l) { return l * 3; },
-                                                            [](const V& l) { return l ^ 5; },
-                                                            [](const V& l) { return l % 4 * 16 + l / 4; },
-                                                            [](const V& l) { return l / 16 * 40 + l % 16; },
-                                                            [](const V& l) { return (l * 13) & 63; }};
-  for (const std::string& isa : targets()) {
-    for (size_t p = 0; p < patterns.size(); ++p) {
-      for (Type type : {f32, f16, u8, i64}) {
-        for (int mask = 0; mask < 4; ++mask) {
-          SCOPED_TRACE("pattern " + std::to_string(p) + " type " + std::string(type_name(type)) + " mask " +
-                       std::to_string(mask));
-          B b("pattern", 64, caps_for(isa));
-          Buffer x = buffer("x", u32), y = buffer("y", type, write);
-          const V l = lane(), from = group() * 64 + l, at = patterns[p](l) + group() * 256;
-          const V v = type == f32 || type == f16 ? cast(f32, x[from] & 1023) : cast(type_info(type).loaded, x[from]);
-          auto body = [&] { y.store(at, v); };
+  const std::string& isa = GetParam();
+  for (size_t p = 0; p < patterns.size(); ++p) {
+    for (Type type : {f32, f16, u8}) {
+      for (int mask = 0; mask < 4; ++mask) {
+        if (type == u8 && (p % 3 || mask == 3)) continue;  // compilers take milliseconds each
+        SCOPED_TRACE("pattern " + std::to_string(p) + " type " + std::string(type_name(type)) + " mask " +
+                     std::to_string(mask));
+        for (uint32_t lanes : {type == f16 ? 64u : 16u}) {
+          B b("pattern", lanes, caps_for(isa));
+          Buffer x = buffer("x", type), y = buffer("y", type, write), g = buffer("g", u32);
+          const V l = lane(), at = patterns[p](l) + group() * 64, to = group() * static_cast<int>(lanes) + l;
+          auto body = [&] { y.store(to, x[at]); };
           if (mask == 0) body();
-          if (mask == 1) If(from < dim("n"), body);
-          if (mask == 2) If(l == 7, body);
-          if (mask == 3) If((x[from] & 4) != 0, body);
-          std::vector<uint32_t> bits(64 * kGroups);
+          if (mask == 1) If(to < dim("n"), body);
+          if (mask == 2) If(l < 3, body);
+          if (mask == 3) If((g[to] & 1) == 1, body);
+          const size_t count = 64 * 37 + 64 * kGroups + 64;
+          std::vector<std::byte> data(count * type_bytes(type));
           Random r(p + 1);
-          for (auto& w : bits) w = r.next();
-          Bytes m = {bytes_of(bits), std::vector<std::byte>(256 * kGroups * type_bytes(type))};
-          differ(b.finish(), isa, m, mask == 1 ? std::vector<uint32_t>{100} : std::vector<uint32_t>{}, kGroups);
+          for (auto& d : data) d = static_cast<std::byte>(r.below(120));  // no NaN in any type
+          std::vector<uint32_t> bits(64 * kGroups);
+          for (auto& v : bits) v = r.next();
+          Bytes m = {data, std::vector<std::byte>(64 * kGroups * type_bytes(type)), bytes_of(bits)};
+          differ(b.finish(), isa, m, mask == 1 ? std::vector<uint32_t>{lanes + lanes / 2 + 1} : std::vector<uint32_t>{},
+                 kGroups);
           if (testing::Test::HasFatalFailure()) return;
         }
       }
@@ -225,122 +206,151 @@ TEST(Forms, StorePatterns) {
   }
 }
 
-TEST(Forms, WideViews) {
-  for (const std::string& isa : targets()) {
-    for (Type type : {f32, f16, u8}) {
-      for (int width : {2, 4}) {
-        if (type == u8 && width == 2) continue;
-        for (int mask = 0; mask < 2; ++mask) {
-          B b("wide", 16, caps_for(isa));
-          Buffer x = buffer("x", type, read, {width, false}), y = buffer("y", type, write, {width, false});
-          const V i = group() * 16 + lane();
-          auto body = [&] {
-            const Parts p = x.load(i);
-            std::vector<V> v;
-            for (int k = 0; k < width; ++k) v.push_back(p[width - 1 - k] + p[0]);
-            y.store(i, v);
-          };
-          if (mask)
-            If(i < 21, body);
-          else
-            body();
-          std::vector<std::byte> data(16 * kGroups * static_cast<size_t>(width) * type_bytes(type));
-          Random r(3);
-          for (auto& d : data) d = static_cast<std::byte>(r.below(120));
-          Bytes m = {data, std::vector<std::byte>(data.size())};
-          differ(b.finish(), isa, m, {}, kGroups);
-        }
+TEST_P(Forms, StorePatterns) {
+  const std::vector<std::function<V(const V&)>> patterns = {[](const V& l) { return l; },
+                                                            [](const V& l) { return 63 - l; },
+                                                            [](const V& l) { return l * 3; },
+                                                            [](const V& l) { return l ^ 5; },
+                                                            [](const V& l) { return l % 4 * 16 + l / 4; },
+                                                            [](const V& l) { return l / 16 * 40 + l % 16; },
+                                                            [](const V& l) { return (l * 13) & 63; }};
+  const std::string& isa = GetParam();
+  for (size_t p = 0; p < patterns.size(); ++p) {
+    for (Type type : {f32, f16, u8, i64}) {
+      for (int mask = 0; mask < 4; ++mask) {
+        SCOPED_TRACE("pattern " + std::to_string(p) + " type " + std::string(type_name(type)) + " mask " +
+                     std::to_string(mask));
+        B b("pattern", 64, caps_for(isa));
+        Buffer x = buffer("x", u32), y = buffer("y", type, write);
+        const V l = lane(), from = group() * 64 + l, at = patterns[p](l) + group() * 256;
+        const V v = type == f32 || type == f16 ? cast(f32, x[from] & 1023) : cast(type_info(type).loaded, x[from]);
+        auto body = [&] { y.store(at, v); };
+        if (mask == 0) body();
+        if (mask == 1) If(from < dim("n"), body);
+        if (mask == 2) If(l == 7, body);
+        if (mask == 3) If((x[from] & 4) != 0, body);
+        std::vector<uint32_t> bits(64 * kGroups);
+        Random r(p + 1);
+        for (auto& w : bits) w = r.next();
+        Bytes m = {bytes_of(bits), std::vector<std::byte>(256 * kGroups * type_bytes(type))};
+        differ(b.finish(), isa, m, mask == 1 ? std::vector<uint32_t>{100} : std::vector<uint32_t>{}, kGroups);
+        if (testing::Test::HasFatalFailure()) return;
       }
     }
   }
 }
 
-TEST(Forms, StreamingStores) {
-  for (const std::string& isa : targets()) {
-    B b("stream", 64, caps_for(isa));
-    Buffer x = buffer("x", f32), y = buffer("y", f32, write, {1, true});
-    const V i = group() * 64 + lane();
-    If(i < dim("n"), [&] { y.store(i, x[i] * 2.f); });
-    Bytes m = {bytes_of(std::vector<float>(64 * 5, 1.5f)), std::vector<std::byte>(64 * 5 * 4)};
-    differ(b.finish(), isa, m, {64 * 4 + 13}, 5);
+TEST_P(Forms, WideViews) {
+  const std::string& isa = GetParam();
+  for (Type type : {f32, f16, u8}) {
+    for (int width : {2, 4}) {
+      if (type == u8 && width == 2) continue;
+      for (int mask = 0; mask < 2; ++mask) {
+        B b("wide", 16, caps_for(isa));
+        Buffer x = buffer("x", type, read, {width, false}), y = buffer("y", type, write, {width, false});
+        const V i = group() * 16 + lane();
+        auto body = [&] {
+          const Parts p = x.load(i);
+          std::vector<V> v;
+          for (int k = 0; k < width; ++k) v.push_back(p[width - 1 - k] + p[0]);
+          y.store(i, v);
+        };
+        if (mask)
+          If(i < 21, body);
+        else
+          body();
+        std::vector<std::byte> data(16 * kGroups * static_cast<size_t>(width) * type_bytes(type));
+        Random r(3);
+        for (auto& d : data) d = static_cast<std::byte>(r.below(120));
+        Bytes m = {data, std::vector<std::byte>(data.size())};
+        differ(b.finish(), isa, m, {}, kGroups);
+      }
+    }
   }
 }
 
-TEST(Forms, Prefetches) {
-  for (const std::string& isa : targets()) {
-    B b("ask", 16, caps_for(isa));
-    Buffer x = buffer("x", f32), y = buffer("y", f32, write);
-    const V i = group() * 16 + lane();
-    x.as(f16).prefetch(group() * 32 + 1000000);  // far outside: a hint reads nothing
-    x.prefetch(i);                               // of no one place
-    y.store(i, x[i] * 2.f);
-    auto kernel = b.finish();
-    ASSERT_TRUE(kernel.ok()) << kernel.error().message();
-    const std::string text = print(*kernel);
-    EXPECT_NE(text.find("prefetch"), std::string::npos) << text;
-    Bytes m = {bytes_of(std::vector<float>(64, 1.5f)), std::vector<std::byte>(64 * 4)};
-    differ(kernel, isa, m, {}, 4);
-  }
+TEST_P(Forms, StreamingStores) {
+  const std::string& isa = GetParam();
+  B b("stream", 64, caps_for(isa));
+  Buffer x = buffer("x", f32), y = buffer("y", f32, write, {1, true});
+  const V i = group() * 64 + lane();
+  If(i < dim("n"), [&] { y.store(i, x[i] * 2.f); });
+  Bytes m = {bytes_of(std::vector<float>(64 * 5, 1.5f)), std::vector<std::byte>(64 * 5 * 4)};
+  differ(b.finish(), isa, m, {64 * 4 + 13}, 5);
 }
 
-TEST(Forms, ControlFlow) {
-  for (const std::string& isa : targets()) {
-    for (uint32_t lanes : {1u, 16u, 48u}) {
-      B b("control", lanes, caps_for(isa));
-      Buffer x = buffer("x", i32), y = buffer("y", i32, write), z = buffer("z", f32, write);
-      const int L = static_cast<int>(lanes);
-      const V i = group() * L + lane();
-      const Var sum = var(i32, 0), hits = var(i32, 0);
-      const V n = dim("n");
-      For(0, n, [&](V k) {
-        const V v = x[(group() * n + k) * L + lane()];
-        If(v > 10, [&] {
-          const Var inner = var(i32, v);
-          If(v % 2 == 0, [&] { inner.set(inner.get() * 3); });
-          For(1, 3, [&](V t) { inner.set(inner.get() + cast(i32, t)); });
-          sum.set(sum.get() + inner.get());
-          If(inner.get() > 100, [&] { hits.set(hits.get() + 1); }, [&] { hits.set(hits.get() - 1); });
-        });
-        If(k == 2, [&] { sum.set(sum.get() + 1000); });
+TEST_P(Forms, Prefetches) {
+  const std::string& isa = GetParam();
+  B b("ask", 16, caps_for(isa));
+  Buffer x = buffer("x", f32), y = buffer("y", f32, write);
+  const V i = group() * 16 + lane();
+  x.as(f16).prefetch(group() * 32 + 1000000);  // far outside: a hint reads nothing
+  x.prefetch(i);                               // of no one place
+  y.store(i, x[i] * 2.f);
+  auto kernel = b.finish();
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+  const std::string text = print(*kernel);
+  EXPECT_NE(text.find("prefetch"), std::string::npos) << text;
+  Bytes m = {bytes_of(std::vector<float>(64, 1.5f)), std::vector<std::byte>(64 * 4)};
+  differ(kernel, isa, m, {}, 4);
+}
+
+TEST_P(Forms, ControlFlow) {
+  const std::string& isa = GetParam();
+  for (uint32_t lanes : {1u, 16u, 48u}) {
+    B b("control", lanes, caps_for(isa));
+    Buffer x = buffer("x", i32), y = buffer("y", i32, write), z = buffer("z", f32, write);
+    const int L = static_cast<int>(lanes);
+    const V i = group() * L + lane();
+    const Var sum = var(i32, 0), hits = var(i32, 0);
+    const V n = dim("n");
+    For(0, n, [&](V k) {
+      const V v = x[(group() * n + k) * L + lane()];
+      If(v > 10, [&] {
+        const Var inner = var(i32, v);
+        If(v % 2 == 0, [&] { inner.set(inner.get() * 3); });
+        For(1, 3, [&](V t) { inner.set(inner.get() + cast(i32, t)); });
+        sum.set(sum.get() + inner.get());
+        If(inner.get() > 100, [&] { hits.set(hits.get() + 1); }, [&] { hits.set(hits.get() - 1); });
       });
-      y.store(i, sum.get() * 7 + hits.get());
-      const V total = wg_add(cast(f32, sum.get()));
-      If(lane() == 0, [&] { z.store(group(), total); });
-      std::vector<int32_t> data(lanes * 5 * kGroups);
-      Random r(lanes);
-      for (auto& v : data) v = static_cast<int32_t>(r.below(60)) - 10;
-      Bytes m = {bytes_of(data), std::vector<std::byte>(lanes * kGroups * 4), std::vector<std::byte>(kGroups * 4)};
-      differ(b.finish(), isa, m, {5}, kGroups);
-    }
+      If(k == 2, [&] { sum.set(sum.get() + 1000); });
+    });
+    y.store(i, sum.get() * 7 + hits.get());
+    const V total = wg_add(cast(f32, sum.get()));
+    If(lane() == 0, [&] { z.store(group(), total); });
+    std::vector<int32_t> data(lanes * 5 * kGroups);
+    Random r(lanes);
+    for (auto& v : data) v = static_cast<int32_t>(r.below(60)) - 10;
+    Bytes m = {bytes_of(data), std::vector<std::byte>(lanes * kGroups * 4), std::vector<std::byte>(kGroups * 4)};
+    differ(b.finish(), isa, m, {5}, kGroups);
   }
 }
 
-TEST(Forms, WorkgroupMemory) {
-  for (const std::string& isa : targets()) {
-    for (uint32_t lanes : {16u, 24u, 64u}) {
-      B b("shared", lanes, caps_for(isa));
-      const int L = static_cast<int>(lanes);
-      Buffer x = buffer("x", f32), y = buffer("y", f32, write);
-      Shared s = shared("s", f32, lanes * 2);
-      const V i = group() * L + lane();
-      s.store(lane(), x[i]);
-      s.store(lane() + L, x[i] * 2.f);
-      barrier();
-      const V mirrored = s[L - 1 - lane()] + s[(lane() * 5) % (2 * L)];
-      const V up = wg_exclusive_add(x[i]);
-      If(lane() < 5, [&] { s.store(lane() * 2, 7.f); });
-      barrier();
-      y.store(i, mirrored + s[4] + wg_broadcast(x[i], 3) + up + wg_add(x[i]) + wg_min(x[i]) + wg_max(mirrored));
-      std::vector<float> data(lanes * kGroups);
-      Random r(lanes);
-      for (auto& v : data) v = r.real();
-      Bytes m = {bytes_of(data), std::vector<std::byte>(lanes * kGroups * 4)};
-      differ(b.finish(), isa, m, {}, kGroups);
-    }
+TEST_P(Forms, WorkgroupMemory) {
+  const std::string& isa = GetParam();
+  for (uint32_t lanes : {16u, 24u, 64u}) {
+    B b("shared", lanes, caps_for(isa));
+    const int L = static_cast<int>(lanes);
+    Buffer x = buffer("x", f32), y = buffer("y", f32, write);
+    Shared s = shared("s", f32, lanes * 2);
+    const V i = group() * L + lane();
+    s.store(lane(), x[i]);
+    s.store(lane() + L, x[i] * 2.f);
+    barrier();
+    const V mirrored = s[L - 1 - lane()] + s[(lane() * 5) % (2 * L)];
+    const V up = wg_exclusive_add(x[i]);
+    If(lane() < 5, [&] { s.store(lane() * 2, 7.f); });
+    barrier();
+    y.store(i, mirrored + s[4] + wg_broadcast(x[i], 3) + up + wg_add(x[i]) + wg_min(x[i]) + wg_max(mirrored));
+    std::vector<float> data(lanes * kGroups);
+    Random r(lanes);
+    for (auto& v : data) v = r.real();
+    Bytes m = {bytes_of(data), std::vector<std::byte>(lanes * kGroups * 4)};
+    differ(b.finish(), isa, m, {}, kGroups);
   }
 }
 
-TEST(Forms, RefusesWhatTheTargetLacks) {
+TEST(Plugin, RefusesWhatTheTargetLacks) {
   B b("fused", 16, caps_for("x86-64-v3"));
   Buffer x = buffer("x", f32), y = buffer("y", f32, write);
   y.store(lane(), fma(x[lane()], x[lane()], 1.f));
@@ -354,7 +364,7 @@ TEST(Forms, RefusesWhatTheTargetLacks) {
   EXPECT_FALSE(LlvmCompiler::open("/nowhere/libtern-llvm.so").ok());
 }
 
-TEST(Forms, EqualKernelsGiveEqualBytes) {
+TEST(Plugin, EqualKernelsGiveEqualBytes) {
   B b("scale", 64, caps_for("x86-64-v3"));
   Buffer x = buffer("x", f32), y = buffer("y", f32, write);
   const V i = group() * 64 + lane();
@@ -370,10 +380,31 @@ TEST(Forms, EqualKernelsGiveEqualBytes) {
   EXPECT_NE(text->find("ymm"), std::string::npos);
 }
 
-TEST(Forms, TargetNames) {
+TEST(Plugin, WritesForOtherArchitectures) {
+  B b("products", 16, caps_for("neon+dotprod"));
+  Buffer x = buffer("x", u32), y = buffer("y", i32, write);
+  y.store(lane(), dot4(0, x[lane()] & 0x7f7f7f7f, x[lane()]));
+  auto k = b.finish();
+  ASSERT_TRUE(k.ok());
+  const auto text = [&](const char* isa) { return compiler().text(serialize(*k), cpu_target(isa), true); };
+  const auto neon = text("neon"), dots = text("neon+dotprod"), x86 = text("x86-64-v3");
+  ASSERT_TRUE(neon.ok() && dots.ok() && x86.ok());
+  EXPECT_NE(neon->find("smull"), std::string::npos) << *neon;
+  EXPECT_NE(dots->find("sdot"), std::string::npos) << *dots;
+  EXPECT_NE(x86->find("vpmaddubsw"), std::string::npos) << *x86;
+  const auto unknown =
+      compiler().compile(serialize(*k), {.triple = "riscv64-unknown-linux-gnu", .cpu = {}, .features = {}});
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_NE(unknown.error().text.find("riscv64"), std::string::npos) << unknown.error().text;
+}
+
+TEST(Plugin, TargetNames) {
   EXPECT_EQ(cpu_target("x86-64-v4+avx512vnni+avx512bf16").cpu, "x86-64-v4");
   EXPECT_EQ(cpu_target("x86-64-v4+avx512vnni+avx512bf16").features, "+avx512vnni,+avx512bf16");
   EXPECT_EQ(cpu_target("x86-64-v2").features, "");
+  EXPECT_EQ(cpu_target("x86-64-v2").triple, "x86_64-unknown-linux-gnu");
+  EXPECT_EQ(cpu_target("neon+dotprod+i8mm").triple, "aarch64-unknown-linux-gnu");
+  EXPECT_EQ(cpu_target("neon+dotprod+i8mm").features, "+dotprod,+i8mm");
 }
 
 }  // namespace tern::test

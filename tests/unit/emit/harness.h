@@ -10,30 +10,17 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/object_loader.h"
+#include "backends/cpu/device.h"
 #include "backends/cpu/tiles/tiles.h"
 #include "emit/llvm_compiler.h"
 #include "kir/builder.h"
 #include "kir/interp.h"
 #include "kir/print.h"
 #include "kir/serial.h"
+#include "machine/code.h"
+#include "machine/levels.h"
 
 namespace tern::test {
-
-inline const std::vector<std::string>& targets() {
-  static const std::vector<std::string> all = [] {
-    __builtin_cpu_init();
-    std::vector<std::string> out = {"x86-64-v2"};
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) out.push_back("x86-64-v3");
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq")) {
-      out.push_back("x86-64-v4");
-      if (__builtin_cpu_supports("avx512vnni")) out.push_back("x86-64-v4+avx512vnni");
-    }
-    return out;
-  }();
-  return all;
-}
 
 inline Caps caps_for(const std::string& isa) {
   Caps caps;
@@ -44,6 +31,7 @@ inline Caps caps_for(const std::string& isa) {
   caps.lockstep = true;
   caps.subgroup = {1, 64, true};
   caps.dot4 = Dot4::fast;
+  caps.dot4_code_bits = cpu::detect_caps({.threads = 1, .isa = isa}).dot4_code_bits;
   caps.byte_lookup = true;
   caps.fma = isa != "x86-64-v2";
   return caps;
@@ -90,22 +78,22 @@ inline bool same(const kir::Binding& b, const std::vector<std::byte>& x, const s
 // promises: 4 bytes past a line, for the sake of instructions that want more; 16 for wide views.
 template <class Run>
 Bytes run_over(const kir::Kernel& kernel, const Bytes& buffers, uint32_t groups, const Run& run) {
-  std::vector<std::vector<std::byte>> memory;
-  std::vector<void*> pointers;
+  std::vector<std::vector<std::byte>> blocks;
+  std::vector<LoadedCode::Memory> memory;
   for (size_t i = 0; i < buffers.size(); ++i) {
     uint32_t align = 4;
     for (const kir::View& v : kernel.views) {
       if (v.binding == i) align = std::max(align, v.width * kir::type_bytes(v.type));
     }
-    memory.emplace_back(buffers[i].size() + 192);
-    auto at = (reinterpret_cast<uintptr_t>(memory.back().data()) + 63) / 64 * 64 + align % 64;
+    blocks.emplace_back(buffers[i].size() + 192);
+    auto at = (reinterpret_cast<uintptr_t>(blocks.back().data()) + 63) / 64 * 64 + align % 64;
     std::memcpy(reinterpret_cast<void*>(at), buffers[i].data(), buffers[i].size());
-    pointers.push_back(reinterpret_cast<void*>(at));
+    memory.push_back({reinterpret_cast<void*>(at), buffers[i].size()});
   }
-  run(pointers.data(), groups / 2, groups);
-  run(pointers.data(), 0u, groups / 2);
+  const WireRange halves[] = {{groups / 2, groups}, {0u, groups / 2}};
+  run(std::span<const LoadedCode::Memory>(memory), std::span<const WireRange>(halves));
   Bytes out = buffers;
-  for (size_t i = 0; i < buffers.size(); ++i) std::memcpy(out[i].data(), pointers[i], out[i].size());
+  for (size_t i = 0; i < buffers.size(); ++i) std::memcpy(out[i].data(), memory[i].data, out[i].size());
   return out;
 }
 
@@ -123,8 +111,10 @@ inline void differ_tiles(const kir::Kernel& kernel, const Bytes& expected, const
     SCOPED_TRACE(portable ? "tiles, portable" : "tiles");
     auto tiles = cpu::TileProgram::make(kernel, portable);
     ASSERT_TRUE(tiles.ok()) << tiles.error().message() << "\n" << kir::print(kernel);
-    expect_same(kernel, expected, run_over(kernel, before, groups, [&](void* const* buffers, uint32_t a, uint32_t b) {
-                  (*tiles)->run(buffers, dims.data(), a, b);
+    expect_same(kernel, expected, run_over(kernel, before, groups, [&](auto memory, auto ranges) {
+                  std::vector<void*> pointers;
+                  for (const LoadedCode::Memory& m : memory) pointers.push_back(m.data);
+                  for (const WireRange& r : ranges) (*tiles)->run(pointers.data(), dims.data(), r.first, r.last);
                 }));
   }
 }
@@ -139,18 +129,17 @@ inline void differ(const Result<kir::Kernel>& kernel, const std::string& isa, By
   for (auto& b : expected) in.push_back({b.data(), b.size()});
   const Status ran = kir::interpret(*kernel, in, dims, 0, groups);
   ASSERT_TRUE(ran.ok()) << ran.error().message() << "\n" << kir::print(*kernel);
-  differ_tiles(*kernel, expected, buffers, dims, groups);
+  if (runs_on_this_processor(isa)) differ_tiles(*kernel, expected, buffers, dims, groups);
   const auto serial = kir::serialize(*kernel);
   const CpuTarget target = cpu_target(isa);
   auto object = compiler().compile(serial, target);
   ASSERT_TRUE(object.ok()) << object.error().message() << "\n" << kir::print(*kernel);
-  auto loaded = cpu::load_object(*object);
-  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
-  auto entry = (*loaded)->symbol("kernel");
-  ASSERT_TRUE(entry.ok()) << entry.error().message();
-  const auto compiled = reinterpret_cast<kir::CpuEntry>(*entry);
-  buffers = run_over(*kernel, buffers, groups,
-                     [&](void* const* memory, uint32_t a, uint32_t b) { compiled(memory, dims.data(), a, b); });
+  auto code = LoadedCode::load(std::move(*object), isa);
+  ASSERT_TRUE(code.ok()) << code.error().message();
+  Status done = ok();
+  buffers =
+      run_over(*kernel, buffers, groups, [&](auto memory, auto ranges) { done = code->run(memory, dims, ranges); });
+  ASSERT_TRUE(done.ok()) << done.error().message() << "\n" << kir::print(*kernel);
   expect_same(*kernel, expected, buffers);
 }
 

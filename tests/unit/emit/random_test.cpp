@@ -151,33 +151,35 @@ class Maker {
 
 }  // namespace
 
-TEST(RandomKernels, CompiledCodeDoesWhatTheInterpreterDoes) {
+class RandomKernels : public LevelTest {};
+INSTANTIATE_TEST_SUITE_P(Levels, RandomKernels, testing::ValuesIn(base_levels()), level_name);
+
+TEST_P(RandomKernels, CompiledCodeDoesWhatTheInterpreterDoes) {
+  const std::string& isa = GetParam();
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    for (const std::string& isa : {targets().front(), targets().back()}) {
-      SCOPED_TRACE("seed " + std::to_string(seed));
-      Maker maker(seed, caps_for(isa));
-      const auto kernel = maker.make();
-      ASSERT_TRUE(kernel.ok()) << kernel.error().message();
-      Random r(seed);
-      std::vector<float> f(kCount);
-      std::vector<uint32_t> u(kCount);
-      std::vector<uint16_t> h(kCount);
-      std::vector<uint8_t> c(kCount);
-      for (uint32_t i = 0; i < kCount; ++i)
-        f[i] = r.real(), u[i] = r.next() % 5000, h[i] = static_cast<uint16_t>(0x3000 + r.below(0x1000)),
-        c[i] = static_cast<uint8_t>(r.below(256));
-      const size_t out = maker.lanes() * 5;
-      Bytes m = {bytes_of(f),
-                 bytes_of(u),
-                 bytes_of(h),
-                 bytes_of(c),
-                 std::vector<std::byte>(out * 4),
-                 std::vector<std::byte>(out * 4),
-                 std::vector<std::byte>((out * 2 + 3) / 4 * 4)};
-      // Bindings and dims that the kernel ended up without are still passed: the entry takes them by position.
-      differ(kernel, isa, m, {static_cast<uint32_t>(seed % 7)}, 5);
-      if (HasFatalFailure()) return;
-    }
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Maker maker(seed, caps_for(isa));
+    const auto kernel = maker.make();
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+    Random r(seed);
+    std::vector<float> f(kCount);
+    std::vector<uint32_t> u(kCount);
+    std::vector<uint16_t> h(kCount);
+    std::vector<uint8_t> c(kCount);
+    for (uint32_t i = 0; i < kCount; ++i)
+      f[i] = r.real(), u[i] = r.next() % 5000, h[i] = static_cast<uint16_t>(0x3000 + r.below(0x1000)),
+      c[i] = static_cast<uint8_t>(r.below(256));
+    const size_t out = maker.lanes() * 5;
+    Bytes m = {bytes_of(f),
+               bytes_of(u),
+               bytes_of(h),
+               bytes_of(c),
+               std::vector<std::byte>(out * 4),
+               std::vector<std::byte>(out * 4),
+               std::vector<std::byte>((out * 2 + 3) / 4 * 4)};
+    // Bindings and dims that the kernel ended up without are still passed: the entry takes them by position.
+    differ(kernel, isa, m, {static_cast<uint32_t>(seed % 7)}, 5);
+    if (HasFatalFailure()) return;
   }
 }
 

@@ -9,13 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/object_loader.h"
+#include "backends/cpu/device.h"
 #include "emit/llvm_compiler.h"
 #include "kernels/kernels.h"
 #include "kir/interp.h"
 #include "kir/print.h"
 #include "kir/serial.h"
 #include "kir/verify.h"
+#include "machine/code.h"
+#include "machine/levels.h"
 
 namespace tern::test {
 
@@ -114,19 +116,19 @@ inline const Candidate& candidate(std::string_view name) {
 }
 
 // Machine code of a kernel, compiled once a process: tests ask for the same kernels over and over.
-inline kir::CpuEntry entry_of(const KernelDef& def, const Caps& caps) {
-  static std::map<std::pair<Hash, std::string>, std::unique_ptr<cpu::LoadedObject>> all;
+inline const LoadedCode* code_of(const KernelDef& def, const Caps& caps) {
+  static std::map<std::pair<Hash, std::string>, std::unique_ptr<LoadedCode>> all;
   auto& slot = all[{def.hash, caps.isa}];
   if (!slot) {
     auto object = compiler().compile(def.code, cpu_target(caps.isa));
     EXPECT_TRUE(object.ok()) << object.error().message();
     if (!object) return nullptr;
-    auto loaded = cpu::load_object(*object);
+    auto loaded = LoadedCode::load(std::move(*object), caps.isa);
     EXPECT_TRUE(loaded.ok()) << loaded.error().message();
     if (!loaded) return nullptr;
-    slot = std::move(*loaded);
+    slot = std::make_unique<LoadedCode>(std::move(*loaded));
   }
-  return reinterpret_cast<kir::CpuEntry>(*slot->symbol("kernel"));
+  return slot.get();
 }
 
 // A Problem under construction with the memory of its operands.
@@ -203,7 +205,7 @@ struct Case {
       for (Dim d : launch.scalars) scalars.push_back(static_cast<uint32_t>(value(d)));
       ASSERT_EQ(scalars.size(), def.sig.scalars);
       ASSERT_LE(step.uses.size(), caps.max_bindings);
-      std::vector<void*> pointers;
+      std::vector<LoadedCode::Memory> places;
       std::vector<kir::InterpBuffer> buffers;
       for (const Use& u : step.uses) {
         auto& m = u.ref.id == p.operands.size() ? scratch : memory[u.ref.id];
@@ -211,7 +213,7 @@ struct Case {
         ASSERT_LE(offset + bytes, m.size());
         ASSERT_LE(bytes, caps.max_binding_bytes);
         ASSERT_EQ(offset % caps.offset_alignment, 0u);
-        pointers.push_back(m.data() + offset);
+        places.push_back({m.data() + offset, bytes, u.access != Access::read});
         buffers.push_back({m.data() + offset, bytes});
       }
       const uint32_t groups = static_cast<uint32_t>(value(launch.groups));
@@ -224,28 +226,69 @@ struct Case {
         ASSERT_TRUE(ran.ok()) << ran.error().message() << "\n" << kir::print(*kernel);
         continue;
       }
-      const kir::CpuEntry entry = entry_of(def, caps);
-      ASSERT_NE(entry, nullptr) << kir::print(*kernel);
-      for (int i = 0; i < split; ++i) {
-        const uint32_t first =
-            static_cast<uint32_t>(uint64_t{groups} * static_cast<uint64_t>(i) / static_cast<uint64_t>(split));
-        const uint32_t last =
-            static_cast<uint32_t>(uint64_t{groups} * static_cast<uint64_t>(i + 1) / static_cast<uint64_t>(split));
-        entry(pointers.data(), scalars.data(), first, last);
+      const LoadedCode* code = code_of(def, caps);
+      ASSERT_NE(code, nullptr) << kir::print(*kernel);
+      const auto part = [&](int i) {
+        return static_cast<uint32_t>(uint64_t{groups} * static_cast<uint64_t>(i) / static_cast<uint64_t>(split));
+      };
+      std::vector<WireRange> ranges;
+      for (int i = 0; i < split; ++i) ranges.push_back({part(i), part(i + 1)});
+      std::vector<std::vector<std::byte>> expected;
+      if (!runs_on_this_processor(caps.isa)) expected = interpreted(*kernel, buffers, scalars, groups);
+      const Status ran = code->run(places, scalars, ranges);
+      ASSERT_TRUE(ran.ok()) << ran.error().message() << "\n" << kir::print(*kernel);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        ASSERT_EQ(std::memcmp(expected[i].data(), buffers[i].data, expected[i].size()), 0)
+            << "binding " << i << " differs from what the interpreter makes of\n"
+            << kir::print(*kernel);
       }
     }
   }
+  // What the interpreter leaves in copies of the buffers. Machine code gives the same bits.
+  static std::vector<std::vector<std::byte>> interpreted(const kir::Kernel& kernel,
+                                                         const std::vector<kir::InterpBuffer>& buffers,
+                                                         const std::vector<uint32_t>& scalars, uint32_t groups) {
+    std::vector<std::vector<std::byte>> out;
+    for (const kir::InterpBuffer& b : buffers) out.emplace_back(b.data, b.data + b.bytes);
+    std::vector<kir::InterpBuffer> copies;
+    for (auto& b : out) copies.push_back({b.data(), b.size()});
+    // Kernels for lockstep devices may read, for a hint, what another lane has just written.
+    const Status ran = kir::interpret(kernel, copies, scalars, 0, groups, {.subgroup = 0, .detect_races = false});
+    EXPECT_TRUE(ran.ok()) << ran.error().message() << "\n" << kir::print(kernel);
+    return out;
+  }
 };
 
-// Where a kernel must give the same answer: machine code of this host, of AVX2, and the mean device in the interpreter.
+// Where a kernel must give the same answer: machine code of this host, of AVX2 and of levels that are emulated, and the
+// mean device in the interpreter.
 struct Place {
   const char* name;
   Caps caps;
   bool interpret;
+  bool emulated = false;  // compared with the interpreter bit by bit, so tests try fewer shapes
 };
+inline std::vector<Place> emulated_places(bool base) {
+  std::vector<Place> out;
+  for (const Level& l : levels()) {
+    if (l.base != base || l.machine.empty() || !tested(l.isa) || !missing(l.isa).empty()) continue;
+    out.push_back({l.isa.data(), cpu::detect_caps({.threads = 1, .isa = std::string(l.isa)}), false, true});
+  }
+  return out;
+}
+inline Place mean_place() { return {"mean", mean_caps(), true}; }
 inline std::vector<Place> places() {
-  std::vector<Place> out = {{"cpu", cpu_caps(), false}, {"mean", mean_caps(), true}};
-  if (cpu_caps().lanes > 8) out.push_back({"avx2", avx2_caps(), false});
+  std::vector<Place> out;
+  if (tested("x86-64-v2")) {
+    out = {{"cpu", cpu_caps(), false}, mean_place()};
+    if (cpu_caps().lanes > 8) out.push_back({"avx2", avx2_caps(), false});
+  }
+  for (Place& p : emulated_places(true)) out.push_back(std::move(p));
+  return out;
+}
+// With the levels that differ from others in the products of bytes only.
+inline std::vector<Place> byte_places() {
+  std::vector<Place> out = places();
+  for (Place& p : emulated_places(false)) out.push_back(std::move(p));
   return out;
 }
 
