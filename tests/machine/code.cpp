@@ -37,6 +37,7 @@ class Runner {
   ~Runner() { end(); }
   Runner(const Runner&) = delete;
 
+  bool alive() const { return process_ > 0; }
   Status ask(const std::vector<std::byte>& request, std::span<const LoadedCode::Memory> memory) {
     if (process_ < 0) return make_error(Code::io, "the emulator does not run");
     uint32_t length = 0;
@@ -91,7 +92,7 @@ Runner& runner_of(const std::string& isa) {
   static std::map<std::string, std::unique_ptr<Runner>> all;
   const std::string machine(level_of(isa).machine);
   auto& runner = all[machine];
-  if (!runner) runner = std::make_unique<Runner>(machine);
+  if (!runner || !runner->alive()) runner = std::make_unique<Runner>(machine);
   return *runner;
 }
 

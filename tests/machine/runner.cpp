@@ -1,5 +1,7 @@
 // Runs kernels of an architecture that the tests' machine does not have: built for that architecture, linked
 // statically, started under an emulator. It loads objects as the CPU device does.
+#include <sys/resource.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -79,4 +81,8 @@ void serve() {
 }  // namespace
 }  // namespace tern::test
 
-int main() { tern::test::serve(); }
+int main() {
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);  // a kernel that faults is a failed test, and no file
+  tern::test::serve();
+}

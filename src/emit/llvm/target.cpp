@@ -32,13 +32,14 @@ namespace tern::emit {
 namespace {
 
 std::unique_ptr<llvm::TargetMachine> make_machine(const Arch& arch, const Request& r, std::string* why) {
-  static std::mutex mutex;
+  const llvm::Target* target = nullptr;
   {
+    static std::mutex mutex;  // LLVM's list of targets has none
     static std::set<const Arch*> ready;
     const std::lock_guard lock(mutex);
     if (ready.insert(&arch).second) arch.initialise();
+    target = llvm::TargetRegistry::lookupTarget(arch.triple, *why);
   }
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(arch.triple, *why);
   if (!target) return nullptr;
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
