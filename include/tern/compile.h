@@ -58,7 +58,7 @@ struct IoInfo {
 
 // Where a kernel comes from, in the order that is looked in. Interpreted kernels give the same numbers, slower: what
 // the packs lack while there is no code generator.
-enum class KernelSource : uint8_t { pack, cache, compiled, interpreted };
+enum class KernelSource : uint8_t { pack, cache, compiled, interpreted, text };
 std::string_view kernel_source_name(KernelSource source);
 
 // What one step of the compiled program is; for `tern explain`.
@@ -79,6 +79,7 @@ struct CompileTimings {
   double passes_s = 0, lower_s = 0, kernels_s = 0, total_s = 0;
   uint32_t kernels = 0;  // that the program has; each has one of these sources
   uint32_t kernels_packed = 0, kernels_cached = 0, kernels_compiled = 0, kernels_interpreted = 0;
+  uint32_t kernels_text = 0;                             // written in the device's language, which its driver compiles
   std::vector<std::pair<std::string, double>> compiled;  // kernel name, seconds; for those compiled now
   // What a user should know, a sentence each: that kernels are interpreted, why, and the cure; that a pack was refused.
   std::vector<std::string> notes;

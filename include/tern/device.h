@@ -16,7 +16,7 @@ struct Device;
 }
 
 struct DeviceInfo {
-  std::string spec;         // what open_device takes: "cpu", "mean"
+  std::string spec;         // what open_device takes: "cpu", "mean", "opencl:0"
   std::string description;  // processor or card, instruction set
   bool available = false;
   std::string reason;  // where not available: why, and what would bring it
@@ -26,11 +26,17 @@ struct DeviceInfo {
 
 struct DeviceOptions {
   unsigned threads = 0;  // cpu: 0 means the physical cores that affinity and cgroup allow
-  std::string isa;       // cpu: "x86-64-v3", "x86-64-v2": a lower instruction set, for tests and comparisons
+  // For tests and comparisons. cpu: a lower instruction set, "x86-64-v3", "x86-64-v2". opencl: the form of kernels,
+  // "vectors" (a workgroup is one vector; usual for processors) or "lanes" (a work-item is a lane).
+  std::string isa;
+  std::string
+      cache_dir;  // opencl: of what the driver compiled; empty: the user's cache folder; "none": nothing is kept
 };
 
 // Every device of every backend of this build, with the reason where one is not there.
 std::vector<DeviceInfo> list_devices();
+// One of them, without a look at other backends: some drivers take a second to open. Code::not_found.
+Result<DeviceInfo> describe_device(std::string_view spec);
 
 struct DeviceMemory {
   uint64_t total = 0, available = 0;  // bytes
@@ -49,7 +55,8 @@ class Device {
   std::shared_ptr<hal::Device> impl_;
 };
 
-// spec: "cpu" (default), "mean" (the CPU behind the caps of the poorest interfaces, for tests).
+// spec: "cpu" (default), "mean" (the CPU behind the caps of the poorest interfaces, for tests), "opencl:0", "opencl:1"
+// …
 Result<Device> open_device(std::string_view spec = "cpu", const DeviceOptions& options = {});
 
 }  // namespace tern

@@ -20,6 +20,7 @@ struct Caps {
   std::string device;  // "cpu", "mean", "vulkan:lavapipe": for messages
   std::string isa;  // CPU: sorted feature names; GPUs: architecture; part of the numerics tag where order depends on it
   KernelForm form = KernelForm::llvm;
+  std::string language;     // form text: a row of emit/dialect_list.inc
   uint32_t lanes = 16;      // natural vector width in f32 (CPU) or the subgroup size
   uint32_t max_lanes = 64;  // lanes of a workgroup at most
   uint32_t workers = 1;     // threads or compute units that run groups side by side

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/cache/disk_cache.h"
 #include "base/cpu.h"
 #include "base/platform/within_memory.h"
 #include "engine/code/emit_kernels.h"
@@ -13,7 +14,6 @@
 #include "kernels/kernels.h"
 #include "lower/lower.h"
 #include "passes/pass.h"
-#include "runtime/disk_cache.h"
 
 namespace tern {
 namespace {
@@ -180,7 +180,7 @@ Result<Executable> compile(Graph graph, const Device& device, const Options& opt
   const auto kernels_start = Clock::now();
   engine::EmitOptions emit;
   emit.cache_dir = options.cache_dir == "none" ? ""
-                   : options.cache_dir.empty() ? runtime::user_cache_dir("kernels")
+                   : options.cache_dir.empty() ? user_cache_dir("kernels")
                                                : options.cache_dir;
   emit.plugin_path = options.plugin_path;
   emit.pack_dir = options.pack_dir;

@@ -43,7 +43,7 @@ StepInfo step_info(const Program& program, const std::vector<std::optional<Kerne
 }  // namespace
 
 std::string_view kernel_source_name(KernelSource source) {
-  constexpr std::string_view names[] = {"pack", "cache", "compiled", "interpreted"};
+  constexpr std::string_view names[] = {"pack", "cache", "compiled", "interpreted", "text"};
   return names[static_cast<size_t>(source)];
 }
 

@@ -1,14 +1,18 @@
 #include "engine/registry.h"
 
+#include <charconv>
+
 #include "backends/cpu/device.h"
 #include "backends/mean/device.h"
+#include "backends/opencl/device.h"
+#include "base/cache/disk_cache.h"
 #include "base/cpu.h"
 #include "base/platform/within_memory.h"
 
 namespace tern::engine {
 namespace {
 
-DeviceInfo describe_cpu() {
+std::vector<DeviceInfo> describe_cpu() {
   DeviceInfo info;
   info.spec = "cpu";
   const Caps caps = cpu::detect_caps({});
@@ -22,14 +26,15 @@ DeviceInfo describe_cpu() {
   } else {
     info.reason = device.error().message();
   }
-  return info;
+  return {info};
 }
-Result<std::shared_ptr<hal::Device>> open_cpu(const DeviceOptions& options) {
+Result<std::shared_ptr<hal::Device>> open_cpu(unsigned index, const DeviceOptions& options) {
+  if (index > 0) return make_error(Code::not_found, "there is one cpu; its cores are its workers");
   TERN_TRY(std::unique_ptr<hal::Device> device, cpu::open_cpu({options.threads, options.isa}));
   return std::shared_ptr<hal::Device>(std::move(device));
 }
 
-DeviceInfo describe_mean() {
+std::vector<DeviceInfo> describe_mean() {
   const mean_device::MeanOptions options;
   DeviceInfo info;
   info.spec = "mean";
@@ -37,9 +42,10 @@ DeviceInfo describe_mean() {
   info.available = true;
   info.workers = options.threads;
   info.memory_total = info.memory_available = options.memory_limit;
-  return info;
+  return {info};
 }
-Result<std::shared_ptr<hal::Device>> open_mean(const DeviceOptions& options) {
+Result<std::shared_ptr<hal::Device>> open_mean(unsigned index, const DeviceOptions& options) {
+  if (index > 0) return make_error(Code::not_found, "there is one mean device");
   mean_device::MeanOptions mean;
   if (options.threads != 0) mean.threads = options.threads;
   if (!options.isa.empty()) return make_error(Code::invalid, "the mean device takes no instruction set");
@@ -47,7 +53,36 @@ Result<std::shared_ptr<hal::Device>> open_mean(const DeviceOptions& options) {
   return std::shared_ptr<hal::Device>(std::move(device));
 }
 
-constexpr Backend kBackends[] = {{"cpu", describe_cpu, open_cpu}, {"mean", describe_mean, open_mean}};
+std::vector<DeviceInfo> describe_opencl() {
+  DeviceInfo info;
+  info.spec = "opencl";
+  const auto all = opencl::list_devices();
+  if (!all) {
+    info.reason = all.error().message();
+    return {info};
+  }
+  std::vector<DeviceInfo> out;
+  for (const opencl::Description& d : *all) {
+    info.spec = "opencl:" + std::to_string(out.size());
+    info.description = d.text;
+    info.available = true;
+    info.workers = d.workers;
+    info.memory_total = info.memory_available = d.memory;
+    out.push_back(info);
+  }
+  return out;
+}
+Result<std::shared_ptr<hal::Device>> open_opencl(unsigned index, const DeviceOptions& options) {
+  if (options.threads != 0) return make_error(Code::invalid, "an OpenCL device's threads are its driver's matter");
+  const std::string cache = options.cache_dir == "none" ? ""
+                            : options.cache_dir.empty() ? user_cache_dir("opencl")
+                                                        : options.cache_dir;
+  TERN_TRY(std::unique_ptr<hal::Device> device, opencl::open_opencl({index, options.isa, cache}));
+  return std::shared_ptr<hal::Device>(std::move(device));
+}
+
+constexpr Backend kBackends[] = {
+    {"cpu", describe_cpu, open_cpu}, {"mean", describe_mean, open_mean}, {"opencl", describe_opencl, open_opencl}};
 
 }  // namespace
 
@@ -59,22 +94,55 @@ std::string host_isa() { return cpu::detect_caps({}).isa; }
 
 namespace tern {
 
+namespace {
+
+// A backend and a number of it: "cpu", "opencl:1"; without a number the first.
+struct Named {
+  const engine::Backend* backend;
+  unsigned index = 0;
+};
+Result<Named> backend_named(std::string_view spec) {
+  std::string known;
+  const size_t colon = std::min(spec.find(':'), spec.size());
+  for (const engine::Backend& backend : engine::backends()) {
+    known += (known.empty() ? "" : ", ") + std::string(backend.name);
+    if (backend.name != spec.substr(0, colon)) continue;
+    Named named{&backend, 0};
+    if (colon == spec.size()) return named;
+    const std::string_view digits = spec.substr(colon + 1);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), named.index);
+    if (error == std::errc() && end == digits.data() + digits.size()) return named;
+    return make_error(Code::not_found, "there is no device '" + std::string(spec) +
+                                           "': devices of one kind have numbers, '" + std::string(backend.name) +
+                                           ":0'");
+  }
+  return make_error(Code::not_found, "there is no device '" + std::string(spec) + "' in this build; it has: " + known);
+}
+
+}  // namespace
+
 std::vector<DeviceInfo> list_devices() {
   std::vector<DeviceInfo> out;
-  for (const engine::Backend& backend : engine::backends()) out.push_back(backend.describe());
+  for (const engine::Backend& backend : engine::backends()) {
+    for (DeviceInfo& info : backend.describe()) out.push_back(std::move(info));
+  }
   return out;
 }
 
+Result<DeviceInfo> describe_device(std::string_view spec) {
+  TERN_TRY(const Named named, backend_named(spec));
+  std::vector<DeviceInfo> all = named.backend->describe();
+  // A kind that is not there says why in its one line.
+  if (named.index == 0 || (all.size() == 1 && !all[0].available)) return std::move(all[0]);
+  if (named.index < all.size()) return std::move(all[named.index]);
+  return make_error(Code::not_found, "there is no device '" + std::string(spec) + "'; of its kind there are " +
+                                         std::to_string(all.size()));
+}
+
 Result<Device> open_device(std::string_view spec, const DeviceOptions& options) try {
-  std::string known;
-  for (const engine::Backend& backend : engine::backends()) {
-    if (backend.name == spec) {
-      TERN_TRY(std::shared_ptr<hal::Device> device, backend.open(options));
-      return Device(std::move(device));
-    }
-    known += (known.empty() ? "" : ", ") + std::string(backend.name);
-  }
-  return make_error(Code::not_found, "there is no device '" + std::string(spec) + "' in this build; it has: " + known);
+  TERN_TRY(const Named named, backend_named(spec));
+  TERN_TRY(std::shared_ptr<hal::Device> device, named.backend->open(named.index, options));
+  return Device(std::move(device));
 } catch (const std::bad_alloc&) {
   return memory_ended();
 }

@@ -9,8 +9,8 @@ namespace tern::engine {
 
 struct Backend {
   std::string_view name;
-  DeviceInfo (*describe)();
-  Result<std::shared_ptr<hal::Device>> (*open)(const DeviceOptions& options);
+  std::vector<DeviceInfo> (*describe)();  // never empty: where there is none, one that says why
+  Result<std::shared_ptr<hal::Device>> (*open)(unsigned index, const DeviceOptions& options);
 };
 
 std::span<const Backend> backends();

@@ -3,12 +3,12 @@
 
 #include <filesystem>
 
+#include "base/cache/disk_cache.h"
 #include "base/cpu.h"
 #include "base/mmap.h"
 #include "base/platform/replace_file.h"
 #include "base/platform/within_memory.h"
 #include "engine/executable.h"
-#include "runtime/disk_cache.h"
 
 namespace tern {
 namespace {
@@ -20,7 +20,7 @@ std::string device_name(const Device& device) {
 }
 
 std::string path_of(const Device& device) {
-  const std::string folder = runtime::user_cache_dir("tuning");
+  const std::string folder = user_cache_dir("tuning");
   return folder.empty() ? "" : folder + "/" + Hasher().text(device_name(device)).done().hex() + ".tsv";
 }
 

@@ -10,6 +10,7 @@
 #include "tern/compile.h"
 #include "tern/session.h"
 #include "unit/lower/author.h"
+#include "unit/places.h"
 
 namespace tern {
 namespace {
@@ -134,15 +135,19 @@ void run(const Device& device, const Graph& graph, uint32_t seed) {
     expect_near(*ref_from(TensorView{t.dtype, t.shape, out[name], nullptr}), t, name + context);
   for (const auto& [name, t] : want->states)
     expect_near(*ref_from(TensorView{t.dtype, t.shape, out["state " + name], nullptr}), t, "state " + name + context);
-  expect_interpreted_alike(graph, device, options, leaves, *want, symbols[0], out);
+  if (exe->timings().kernels_text == 0)
+    expect_interpreted_alike(graph, device, options, leaves, *want, symbols[0], out);
 }
 
 class RandomGraphs : public testing::TestWithParam<const char*> {};
 
 TEST_P(RandomGraphs, GiveWhatTheReferenceSays) {
+  if (const std::string why = test::why_not(GetParam()); !why.empty()) GTEST_SKIP() << why;
   const auto device = open_device(GetParam());
   ASSERT_TRUE(device.ok()) << device.error().message();
-  for (uint32_t seed = 0; seed < 100; ++seed) {
+  // A driver's compiler takes seconds for each graph.
+  const uint32_t graphs = std::string_view(GetParam()) == test::kOpencl ? 6 : 100;
+  for (uint32_t seed = 0; seed < graphs; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     auto graph = test::Author(seed).write(12 + static_cast<int>(seed) % 30).finish();
     ASSERT_TRUE(graph.ok()) << graph.error().message();
@@ -151,7 +156,7 @@ TEST_P(RandomGraphs, GiveWhatTheReferenceSays) {
     if (HasFatalFailure()) return;
   }
 }
-INSTANTIATE_TEST_SUITE_P(Devices, RandomGraphs, testing::Values("cpu", "mean"));
+INSTANTIATE_TEST_SUITE_P(Devices, RandomGraphs, testing::Values("cpu", "mean", test::kOpencl));
 
 }  // namespace
 }  // namespace tern

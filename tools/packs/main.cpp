@@ -88,7 +88,7 @@ Status write_text(const std::string& path, const std::string& text) {
 }
 
 Status make(const Flags& flags) {
-  TERN_TRY(const Device device, open_device("cpu", {.threads = 1, .isa = flags.level}));
+  TERN_TRY(const Device device, open_device("cpu", {.threads = 1, .isa = flags.level, .cache_dir = {}}));
   Kernels kernels;
   for (const Model& model : models()) TERN_OK(add_kernels(model, device, flags.level, kernels));
   runtime::PackContents contents{flags.level, engine::codegen_identity(), {}};

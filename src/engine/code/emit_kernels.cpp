@@ -5,12 +5,13 @@
 #include <chrono>
 #include <mutex>
 
+#include "base/cache/disk_cache.h"
 #include "base/measure/memory.h"
 #include "base/platform/thread.h"
+#include "emit/kernel_text.h"
 #include "emit/llvm_compiler.h"
 #include "engine/code/packs.h"
 #include "kir/serial.h"
-#include "runtime/disk_cache.h"
 
 namespace tern::engine {
 namespace {
@@ -87,7 +88,7 @@ void from_pack(Program& program, const Caps& caps, const std::string& folder, So
 
 // The kernels that neither a pack nor the cache had, made now, several at a time.
 Status compile_all(Program& program, const Caps& caps, const std::vector<size_t>& missing, const LlvmCompiler& compiler,
-                   const runtime::DiskCache& cache, unsigned threads, Sources& sources, CompileTimings& timings) {
+                   const DiskCache& cache, unsigned threads, Sources& sources, CompileTimings& timings) {
   TERN_OK(room_for_compiler(missing.size()));
   const CpuTarget target = cpu_target(caps.isa);
   std::atomic<size_t> next{0};
@@ -115,6 +116,25 @@ Status compile_all(Program& program, const Caps& caps, const std::vector<size_t>
   return failure;
 }
 
+// In the device's language: written anew each time, since that takes less than looking texts up. Drivers keep what they
+// make of them.
+Status write_texts(Program& program, const Caps& caps, Sources& sources, CompileTimings& timings) {
+  for (size_t i = 0; i < program.kernels.size(); ++i) {
+    KernelDef& def = program.kernels[i];
+    if (def.kind != KernelDef::Kind::kir) continue;
+    TERN_TRY(const kir::Kernel kernel, kir::deserialize(def.code));
+    TERN_TRY(KernelText text, emit_text(kernel, caps));
+    const auto bytes = std::as_bytes(std::span(text.text));
+    def.code.assign(bytes.begin(), bytes.end());
+    def.kind = KernelDef::Kind::text;
+    def.entry = std::move(text.entry);
+    def.work_items = text.work_items;
+    sources[i] = KernelSource::text;
+    ++timings.kernels_text;
+  }
+  return ok();
+}
+
 // Only now is the code generator opened: a start from packs or from a warm cache never loads it.
 Result<LlvmCompiler> open_compiler(const std::string& path) {
   if (path == "none") return make_error(Code::not_found, "the code generator is not to be used");
@@ -136,8 +156,12 @@ Result<Sources> emit_kernels(Program& program, const Caps& caps, const EmitOptio
     ++timings.kernels;
     if (!caps.mixed_access) TERN_OK(follow_signature(def));
   }
+  if (caps.form == KernelForm::text) {
+    TERN_OK(write_texts(program, caps, sources, timings));
+    return sources;
+  }
   from_pack(program, caps, packs_folder(options.pack_dir), sources, timings);
-  const runtime::DiskCache cache(options.cache_dir);
+  const DiskCache cache(options.cache_dir);
   std::vector<size_t> missing;
   for (size_t i = 0; i < program.kernels.size(); ++i) {
     KernelDef& def = program.kernels[i];

@@ -168,6 +168,7 @@ void put(A& a, Of<A, Step> s) {
 template <class A>
 void put(A& a, Of<A, KernelDef> k) {
   a.text(k.name), put(a, k.hash), a.choice(k.kind, 4), a.blob(k.code);
+  a.text(k.entry), a.integer(k.work_items);
   a.list(k.sig.bindings, [&](auto& x) { a.choice(x, 3); });
   a.integer(k.sig.scalars), a.integer(k.problem), a.integer(k.part);
 }

@@ -5,7 +5,7 @@ namespace tern {
 namespace {
 
 constexpr uint64_t kMagic = 0x474f52504e524554;  // "TERNPROG"
-constexpr uint64_t kVersion = 5;
+constexpr uint64_t kVersion = 6;
 
 Status within(uint64_t id, size_t count, const char* what) {
   if (id == kNone || id < count) return ok();

@@ -10,6 +10,7 @@
 
 #include "tern/compile.h"
 #include "tern/session.h"
+#include "unit/places.h"
 
 namespace tern::test {
 
@@ -29,6 +30,9 @@ inline void choose_kernels(std::string_view place, Options& options) {
 // A test of each of these places.
 class OnDevice : public testing::TestWithParam<const char*> {
  protected:
+  void SetUp() override {
+    if (const std::string why = why_not(GetParam()); !why.empty()) GTEST_SKIP() << why;
+  }
   Result<Executable> compiled(Builder& b, Options options = {}) {
     auto graph = b.finish();
     if (!graph) return graph.take_error();

@@ -164,7 +164,7 @@ TEST(Cancel, AtAnyMomentEndsTheRun) {
   ASSERT_TRUE(graph.ok()) << graph.error().message();
   Options options;
   options.plugin_path = TERN_LLVM_PLUGIN_PATH;
-  const auto device = open_device("cpu", {.threads = 6, .isa = {}});
+  const auto device = open_device("cpu", {.threads = 6, .isa = {}, .cache_dir = {}});
   ASSERT_TRUE(device.ok());
   const auto exe = compile(std::move(*graph), *device, options);
   ASSERT_TRUE(exe.ok()) << exe.error().message();

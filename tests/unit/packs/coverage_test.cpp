@@ -63,7 +63,7 @@ std::vector<Model> unlisted_models() {
 TEST(PackCoverage, UnlistedModelsFindTheirKernels) {
   const auto levels = engine::pack_levels();
   for (const std::string_view level : {levels.front(), levels.back()}) {
-    const auto device = open_device("cpu", {.threads = 1, .isa = std::string(level)});
+    const auto device = open_device("cpu", {.threads = 1, .isa = std::string(level), .cache_dir = {}});
     ASSERT_TRUE(device.ok());
     const Kernels have = all_kernels(*device, std::string(level));
     EXPECT_GT(have.size(), 300u);

@@ -91,15 +91,10 @@ LlmOptions llm_options(const ModelFlags& flags, uint32_t least_context) {
 }
 
 Status check_device(const std::string& spec) {
-  std::string known;
-  for (const DeviceInfo& device : list_devices()) {
-    if (device.spec == spec) {
-      if (device.available) return ok();
-      return make_error(Code::device_lost, "the device '" + spec + "' is not available: " + device.reason);
-    }
-    known += (known.empty() ? "" : ", ") + device.spec;
-  }
-  return make_error(Code::device_lost, "there is no device '" + spec + "'; this build has: " + known);
+  const auto device = describe_device(spec);
+  if (!device) return make_error(Code::device_lost, device.error().text);
+  if (device->available) return ok();
+  return make_error(Code::device_lost, "the device '" + spec + "' is not available: " + device->reason);
 }
 
 Result<InspectedModel> inspect_model(const std::string& path) {

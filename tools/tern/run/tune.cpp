@@ -83,7 +83,7 @@ int tune(const TuneFlags& flags) {
     if (!fresh) return fail(fresh.error());
     if (!*fresh) break;
   }
-  const auto device = open_device(flags.model.device, {.threads = flags.model.threads, .isa = {}});
+  const auto device = open_device(flags.model.device, {.threads = flags.model.threads, .isa = {}, .cache_dir = {}});
   if (!device) return fail(device.error());
   // What was found for other models stays.
   const auto kept = load_tuning(*device);

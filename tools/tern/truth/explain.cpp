@@ -30,7 +30,7 @@ Result<Executable> compile_model(const ModelFlags& flags) {
   shape.pages_per_sequence = (context + shape.page - 1) / shape.page;
   shape.kv = kv_kind(flags.kv, flags.precise);
   TERN_TRY(Graph graph, build_step_graph(*model.file, shape));
-  TERN_TRY(const Device device, open_device(flags.device, {.threads = flags.threads, .isa = {}}));
+  TERN_TRY(const Device device, open_device(flags.device, {.threads = flags.threads, .isa = {}, .cache_dir = {}}));
   Options options;
   options.ranges = step_ranges(shape);
   options.precise = flags.precise;

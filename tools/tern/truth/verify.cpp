@@ -95,7 +95,8 @@ Result<std::vector<Row>> measure(const VerifyFlags& flags) {
   TERN_TRY(const Graph reference, build_step_graph(*model.file, shape));
   shape.kv = kv_kind(flags.model.kv, flags.model.precise);
   TERN_TRY(Graph graph, build_step_graph(*model.file, shape));
-  TERN_TRY(const Device device, open_device(flags.model.device, {.threads = flags.model.threads, .isa = {}}));
+  TERN_TRY(const Device device,
+           open_device(flags.model.device, {.threads = flags.model.threads, .isa = {}, .cache_dir = {}}));
   ProgressLine line("reference");
   VerifyOptions options;
   options.compile.precise = flags.model.precise;

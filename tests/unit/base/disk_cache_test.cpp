@@ -1,4 +1,4 @@
-#include "runtime/disk_cache.h"
+#include "base/cache/disk_cache.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 
 #include "unit/temp_folder.h"
 
-namespace tern::runtime {
+namespace tern {
 namespace {
 
 namespace fs = std::filesystem;
@@ -56,4 +56,4 @@ TEST_F(DiskCacheTest, waits_for_nobody) {
 }
 
 }  // namespace
-}  // namespace tern::runtime
+}  // namespace tern

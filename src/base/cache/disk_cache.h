@@ -12,7 +12,7 @@
 
 #include "base/hash.h"
 
-namespace tern::runtime {
+namespace tern {
 
 // tern/<name> in the user's cache folder (XDG_CACHE_HOME, else HOME/.cache); empty where neither is set.
 std::string user_cache_dir(std::string_view name);
@@ -30,4 +30,4 @@ class DiskCache {
   std::string dir_;
 };
 
-}  // namespace tern::runtime
+}  // namespace tern

@@ -1,4 +1,4 @@
-#include "runtime/disk_cache.h"
+#include "base/cache/disk_cache.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include "base/mmap.h"
 #include "base/platform/replace_file.h"
 
-namespace tern::runtime {
+namespace tern {
 namespace {
 
 struct Header {
@@ -70,4 +70,4 @@ void DiskCache::store(const Hash& key, std::span<const std::byte> data) const {
   static_cast<void>(replace_file(path(key), parts));  // a cache that cannot be written is no failure
 }
 
-}  // namespace tern::runtime
+}  // namespace tern

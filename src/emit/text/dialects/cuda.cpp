@@ -1,0 +1,89 @@
+// CUDA C++ without headers, for NVRTC: a thread is a lane. Operators of floats are intrinsics, which no option fuses.
+#include "emit/text/dialects/cxx.h"
+
+namespace tern::emit {
+namespace {
+
+using kir::Op;
+
+constexpr TypeRow kTypes[] = {{kir::b1, "bool"},          {kir::i32, "int"},
+                              {kir::u32, "unsigned int"}, {kir::f32, "float"},
+                              {kir::i64, "long long"},    {kir::u64, "unsigned long long"},
+                              {kir::f64, "double"},       {kir::f16, "unsigned short"},
+                              {kir::i8, "signed char"},   {kir::u8, "unsigned char"},
+                              {kir::i16, "short"},        {kir::u16, "unsigned short"}};
+
+constexpr OpRow kOps[] = {
+    {Op::add, kir::f32, "__fadd_rn($a, $b)"},
+    {Op::sub, kir::f32, "__fsub_rn($a, $b)"},
+    {Op::mul, kir::f32, "__fmul_rn($a, $b)"},
+    {Op::div, kir::f32, "__fdiv_rn($a, $b)"},
+    {Op::add, kir::f64, "__dadd_rn($a, $b)"},
+    {Op::sub, kir::f64, "__dsub_rn($a, $b)"},
+    {Op::mul, kir::f64, "__dmul_rn($a, $b)"},
+    {Op::div, kir::f64, "__ddiv_rn($a, $b)"},
+    {Op::abs, kir::f32, "fabsf($a)"},
+    {Op::abs, kir::f64, "fabs($a)"},
+    {Op::floor, kir::f32, "floorf($a)"},
+    {Op::floor, kir::f64, "floor($a)"},
+    {Op::round, kir::f32, "rintf($a)"},
+    {Op::round, kir::f64, "rint($a)"},
+    {Op::sqrt, kir::f32, "__fsqrt_rn($a)"},
+    {Op::sqrt, kir::f64, "__dsqrt_rn($a)"},
+    {Op::fma, kir::f32, "__fmaf_rn($a, $b, $c)"},
+    {Op::fma, kir::f64, "__fma_rn($a, $b, $c)"},
+    {Op::rem, kir::f32, "fmodf($a, $b)"},
+    {Op::rem, kir::f64, "fmod($a, $b)"},
+    {Op::half_to_f32, kir::none, "tern_f32($a)"},
+    {Op::f32_to_half, kir::none, "tern_half($a)"},
+    {Op::dot4, kir::none, "__dp4a((int)$b, (int)$c, $a)"},
+    {Op::barrier, kir::none, "__syncthreads();"},
+    {Op::subgroup_add, kir::none, "tern_add($a)"},
+    {Op::subgroup_min, kir::none, "tern_min($a)"},
+    {Op::subgroup_max, kir::none, "tern_max($a)"},
+};
+
+constexpr std::string_view kMore =
+    R"(__device__ inline float tern_f32(unsigned int bits) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"((unsigned short)bits)); return f; }
+__device__ inline unsigned int tern_half(float x) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
+template <class T> __device__ inline T tern_add(T v) { for (int o = 16; o > 0; o /= 2) v = v + __shfl_xor_sync(~0u, v, o); return v; }
+template <class T> __device__ inline T tern_min(T v) { for (int o = 16; o > 0; o /= 2) { T w = __shfl_xor_sync(~0u, v, o); v = v < w ? v : w; } return v; }
+template <class T> __device__ inline T tern_max(T v) { for (int o = 16; o > 0; o /= 2) { T w = __shfl_xor_sync(~0u, v, o); v = v > w ? v : w; } return v; })";
+
+std::string head(const Writer& w) {
+  std::string text = cxx_prelude("__device__ inline", kMore) + "extern \"C\" __global__ void __launch_bounds__(" +
+                     std::to_string(w.kernel().lanes) + ") " + w.entry() + "(" + cxx_arguments(w, " __restrict__") +
+                     ") {\n";
+  text += "  const unsigned int lane = threadIdx.x, group = blockIdx.x;\n";
+  if (w.uses(Op::subgroup_add) || w.uses(Op::subgroup_min) || w.uses(Op::subgroup_max) || w.uses(Op::subgroup_id))
+    text +=
+        "  const unsigned int subgroup_id = lane / 32, subgroup_lane = lane % 32, subgroup_count = (blockDim.x + 31) / "
+        "32;\n";
+  return text + cxx_arrays(w, "__shared__");
+}
+
+}  // namespace
+
+constinit const Dialect kCudaDialect = {
+    .name = "cuda",
+    .types = kTypes,
+    .ops = kOps,
+    .cast = "($t)($a)",
+    .saturate = "tern_cut<$t>($a)",
+    .select = "$a ? $b : $c",
+    .constant = "const $t $n = $a;",
+    .variable = "$t $n = $a;",
+    .loop = "for ($t $n = $a; $n < $b; ++$n) {",
+    .pointer = "$q$t*",
+    .half_load = "tern_f32($a[$b])",
+    .half_store = "$a[$b] = (unsigned short)tern_half($c);",
+    .reinterpret = "tern_as<$t>($a)",
+    .tuple = "make_$t($a)",
+    .vector = cxx_vector,
+    .number = cxx_number,
+    .head = head,
+    .writer = [](const Dialect& d, const kir::Kernel& k) { return std::make_unique<Writer>(d, k); },
+    .work_items = [](const kir::Kernel& k) { return k.lanes; },
+};
+
+}  // namespace tern::emit

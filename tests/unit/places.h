@@ -1,0 +1,28 @@
+// Whether a device that tests name is there.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tern/device.h"
+
+namespace tern::test {
+
+inline constexpr const char* kOpencl = "opencl:0";
+
+// Why a test of this device is skipped; empty: it is not.
+inline std::string why_not(std::string_view device) {
+  if (!device.starts_with("opencl")) return {};
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return "drivers are not made for sanitizers";
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  return "drivers are not made for sanitizers";
+#endif
+#endif
+  const auto found = describe_device(device);
+  if (!found) return found.error().message();
+  return found->available ? std::string() : found->reason;
+}
+
+}  // namespace tern::test
