@@ -22,7 +22,7 @@ def path(name):
     return str(GGUF / name)
 
 
-def call(*args, stdin=None, timeout=120):
+def call(*args, stdin=None, timeout=300):
     """Runs the program; without stdin the input is an empty pipe."""
     return subprocess.run([PROGRAM, *map(str, args)], input=stdin if stdin is not None else b"", capture_output=True, timeout=timeout)
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "tern/device.h"
+#include "unit/sanitized.h"
 
 namespace tern::test {
 
@@ -13,13 +14,7 @@ inline constexpr const char* kOpencl = "opencl:0";
 // Why a test of this device is skipped; empty: it is not.
 inline std::string why_not(std::string_view device) {
   if (!device.starts_with("opencl")) return {};
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return "drivers are not made for sanitizers";
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  return "drivers are not made for sanitizers";
-#endif
-#endif
+  if (kSanitized) return "drivers are not made for sanitizers";
   const auto found = describe_device(device);
   if (!found) return found.error().message();
   return found->available ? std::string() : found->reason;
