@@ -5,7 +5,7 @@
 namespace tern::opencl {
 namespace {
 
-// Launches between two looks at whether the run is cancelled.
+// Launches under way at most while a run can be cancelled: what is in the queue runs to its end.
 constexpr uint32_t kInFlight = 64;
 
 int64_t value_of(int64_t constant, int32_t block, std::span<const int64_t> values) {
@@ -143,10 +143,13 @@ Status ClCommands::run(cl_command_queue queue, const hal::Binding& binding, cons
   if (options.profile != nullptr) options.profile->clear();
   uint32_t in_flight = 0;
   for (Item& item : items_) {
-    if (options.cancel != nullptr && (++in_flight == kInFlight || options.profile != nullptr)) {
-      in_flight = 0;
-      TERN_OK(finish());
-      if (options.cancel->load(std::memory_order_relaxed)) return make_error(Code::cancelled, "run cancelled");
+    if (options.cancel != nullptr) {
+      const bool cancelled = options.cancel->load(std::memory_order_relaxed);
+      if (cancelled || ++in_flight == kInFlight) {
+        in_flight = 0;
+        TERN_OK(finish());
+      }
+      if (cancelled) return make_error(Code::cancelled, "run cancelled");
     }
     const auto start = Clock::now();
     Status status = enqueue(queue, item, binding);
