@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "emit/kernel_text.h"
-#include "unit/emit/text_cases.h"
+#include "unit/emit_text/cases.h"
 #include "unit/temp_folder.h"
 
 namespace tern::test {

@@ -1,7 +1,7 @@
 // Kernels as OpenCL C, in both forms, compiled and run by the driver, against kir's interpreter.
 #include "backends/opencl/device.h"
 #include "emit/kernel_text.h"
-#include "unit/emit/text_cases.h"
+#include "unit/emit_text/cases.h"
 #include "unit/sanitized.h"
 
 namespace tern::test {

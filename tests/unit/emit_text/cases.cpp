@@ -1,4 +1,4 @@
-#include "unit/emit/text_cases.h"
+#include "unit/emit_text/cases.h"
 
 #include "unit/emit/random_kernel.h"
 
