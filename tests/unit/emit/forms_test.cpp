@@ -341,7 +341,8 @@ TEST_P(Forms, WorkgroupMemory) {
     const V up = wg_exclusive_add(x[i]);
     If(lane() < 5, [&] { s.store(lane() * 2, 7.f); });
     barrier();
-    y.store(i, mirrored + s[4] + wg_broadcast(x[i], 3) + up + wg_add(x[i]) + wg_min(x[i]) + wg_max(mirrored));
+    const V third = wg_broadcast(x[i], 3), all = wg_add(x[i]), least = wg_min(x[i]), most = wg_max(mirrored);
+    y.store(i, mirrored + s[4] + third + up + all + least + most);
     std::vector<float> data(lanes * kGroups);
     Random r(lanes);
     for (auto& v : data) v = r.real();

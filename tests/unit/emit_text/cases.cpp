@@ -247,7 +247,8 @@ void workgroup(std::vector<TextCase>& out, const Caps& caps, uint32_t lanes) {
   barrier();
   If(lane() < 5, [&] { s.store(lane() * 2, 7.f); });
   barrier();
-  y.store(i, mirrored + s[4] + wg_broadcast(x[i], 3) + up + wg_add(x[i]) + wg_min(x[i]) + wg_max(mirrored));
+  const V third = wg_broadcast(x[i], 3), all = wg_add(x[i]), least = wg_min(x[i]), most = wg_max(mirrored);
+  y.store(i, mirrored + s[4] + third + up + all + least + most);
   std::vector<float> data(lanes * kGroups);
   Random r(lanes);
   for (auto& v : data) v = std::floor(r.real() * 64);  // whole numbers: sums are exact in every order
