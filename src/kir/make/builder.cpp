@@ -44,7 +44,9 @@ void B::fail(std::string why) {
 
 Result<Kernel> B::finish() {
   if (s_->error) return *s_->error;
-  sweep(s_->k);
+  // Machine code for a processor follows the order that was written: loads ahead of sums. Measured: the one order costs
+  // a quarter of decode's speed there.
+  sweep(s_->k, !s_->caps.lockstep);
   TERN_OK(verify(s_->k, s_->caps, {.strict = !s_->caps.lockstep}));
   return std::move(s_->k);
 }

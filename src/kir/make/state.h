@@ -43,6 +43,7 @@ struct B::State {
 };
 
 // Drops values nobody uses and variables nobody reads, and renumbers the nodes.
-void sweep(Kernel& kernel);
+// order: statements get their one order too.
+void sweep(Kernel& kernel, bool order);
 
 }  // namespace tern::kir

@@ -72,14 +72,14 @@ class Order {
 
 class Sweep {
  public:
-  explicit Sweep(Kernel& k) : k_(k), live_(k.nodes.size(), 0) {}
+  Sweep(Kernel& k, bool order) : k_(k), live_(k.nodes.size(), 0), order_(order) {}
 
   void run() {
     for (changed_ = true; changed_;) {
       changed_ = false;
       block(0);
     }
-    Order(k_, live_).run();
+    if (order_) Order(k_, live_).run();
     compact();
   }
 
@@ -147,6 +147,7 @@ class Sweep {
     const auto at = static_cast<uint32_t>(k_.blocks.size());
     k_.blocks.emplace_back();
     for (const Ref r : old.blocks[from]) {
+      if (!live_[r]) continue;
       const Ref to = copy(old, r);
       k_.blocks[at].push_back(to);
       if (old.nodes[r].body != kNone) k_.nodes[to].body = copy_block(old, old.nodes[r].body);
@@ -156,12 +157,12 @@ class Sweep {
 
   Kernel& k_;
   std::vector<uint8_t> live_;
-  bool changed_ = false;
+  bool changed_ = false, order_;
   std::vector<Ref> number_, view_number_;  // of old nodes and views
 };
 
 }  // namespace
 
-void sweep(Kernel& kernel) { Sweep(kernel).run(); }
+void sweep(Kernel& kernel, bool order) { Sweep(kernel, order).run(); }
 
 }  // namespace tern::kir

@@ -254,7 +254,7 @@ TEST(Builder, DeadValuesLeaveNoTrace) {
 // C++ evaluates the operands of a + b in an order of its own; here both orders are written down.
 TEST(Builder, TheOrderOfOperandsLeavesNoTrace) {
   const auto build = [](bool turned) {
-    B b("order", 4, lockstep_caps());
+    B b("order", 4, test_caps());
     const Buffer x = buffer("x", f32), w = buffer("w", f16), y = buffer("y", f32, Access::write);
     const V n = dim("n");
     const Var acc = var(0.f);
