@@ -288,4 +288,8 @@ V subgroup_add(const V& a);
 V subgroup_max(const V& a);
 V subgroup_min(const V& a);
 
+// The same kernel, its statements in the order that finish() gives them for devices that are not lockstep: one for all
+// compilers. For goldens.
+Kernel in_one_order(Kernel kernel);
+
 }  // namespace tern::kir

@@ -165,4 +165,9 @@ class Sweep {
 
 void sweep(Kernel& kernel, bool order) { Sweep(kernel, order).run(); }
 
+Kernel in_one_order(Kernel kernel) {
+  sweep(kernel, true);
+  return kernel;
+}
+
 }  // namespace tern::kir
