@@ -31,6 +31,11 @@ Type unsigned_twin(Type t) { return t == kir::i32 ? kir::u32 : t == kir::i64 ? k
 
 std::string c_vector(std::string_view type, int width) { return std::string(type) + std::to_string(width); }
 
+std::unique_ptr<Writer> lane_writer(const Dialect& dialect, const kir::Kernel& kernel) {
+  return std::make_unique<Writer>(dialect, kernel);
+}
+uint32_t lane_work_items(const kir::Kernel& kernel) { return kernel.lanes; }
+
 std::string c_number(Type type, uint64_t bits) {
   char text[40];
   const auto real = [&](double v, int digits, const char* ending) -> std::string {

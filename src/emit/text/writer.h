@@ -82,7 +82,5 @@ class Writer {
 kir::Type unsigned_twin(kir::Type t);
 // The C family's numbers: 9 or 17 digits, infinities and NaN from their bits.
 std::string c_number(kir::Type type, uint64_t bits);
-// What follows the type's name in the C family: float4.
-std::string c_vector(std::string_view type, int width);
 
 }  // namespace tern::emit

@@ -68,12 +68,7 @@ constinit const Dialect kCudaDialect = {
     .name = "cuda",
     .types = kTypes,
     .ops = kOps,
-    .cast = "($t)($a)",
     .saturate = "tern_cut<$t>($a)",
-    .select = "$a ? $b : $c",
-    .constant = "const $t $n = $a;",
-    .variable = "$t $n = $a;",
-    .loop = "for ($t $n = $a; $n < $b; ++$n) {",
     .pointer = "$q$t*",
     .half_load = "tern_f32($a[$b])",
     .half_store = "$a[$b] = (unsigned short)tern_half($c);",
@@ -82,8 +77,6 @@ constinit const Dialect kCudaDialect = {
     .vector = cxx_vector,
     .number = cxx_number,
     .head = head,
-    .writer = [](const Dialect& d, const kir::Kernel& k) { return std::make_unique<Writer>(d, k); },
-    .work_items = [](const kir::Kernel& k) { return k.lanes; },
 };
 
 }  // namespace tern::emit

@@ -81,21 +81,14 @@ constinit const Dialect kGlslDialect = {
     .ops = kOps,
     .cast = "$t($a)",
     .saturate = "tern_$t($a)",
-    .select = "$a ? $b : $c",
     .constant = "precise $t $n = $a;",
     .variable = "precise $t $n = $a;",
-    .loop = "for ($t $n = $a; $n < $b; ++$n) {",
-    .pointer = "",
-    .half_load = "",
-    .half_store = "",
     .reinterpret = "as_$t($a)",
     .tuple = "$t($a)",
     .signed_wraps = true,
     .vector = vector,
     .number = number,
     .head = head,
-    .writer = [](const Dialect& d, const kir::Kernel& k) { return std::make_unique<Writer>(d, k); },
-    .work_items = [](const kir::Kernel& k) { return k.lanes; },
 };
 
 }  // namespace tern::emit

@@ -75,12 +75,7 @@ constinit const Dialect kHipDialect = {
     .name = "hip",
     .types = kTypes,
     .ops = kOps,
-    .cast = "($t)($a)",
     .saturate = "tern_cut<$t>($a)",
-    .select = "$a ? $b : $c",
-    .constant = "const $t $n = $a;",
-    .variable = "$t $n = $a;",
-    .loop = "for ($t $n = $a; $n < $b; ++$n) {",
     .pointer = "$q$t*",
     .half_load = "(float)$a[$b]",
     .half_store = "$a[$b] = (_Float16)$c;",
@@ -89,8 +84,6 @@ constinit const Dialect kHipDialect = {
     .vector = [](std::string_view type, int width) { return "tern_" + cxx_vector(type, width); },
     .number = cxx_number,
     .head = head,
-    .writer = [](const Dialect& d, const kir::Kernel& k) { return std::make_unique<Writer>(d, k); },
-    .work_items = [](const kir::Kernel& k) { return k.lanes; },
 };
 
 }  // namespace tern::emit

@@ -55,22 +55,14 @@ constinit const Dialect kMslDialect = {
     .name = "msl",
     .types = kTypes,
     .ops = kOps,
-    .cast = "($t)($a)",
     .saturate = "tern_cut<$t>($a)",
-    .select = "$a ? $b : $c",
-    .constant = "const $t $n = $a;",
-    .variable = "$t $n = $a;",
-    .loop = "for ($t $n = $a; $n < $b; ++$n) {",
     .pointer = "device $q$t*",
     .half_load = "(float)$a[$b]",
     .half_store = "$a[$b] = (half)$c;",
     .reinterpret = "as_type<$t>($a)",
     .tuple = "$t($a)",
-    .vector = c_vector,
     .number = number,
     .head = head,
-    .writer = [](const Dialect& d, const kir::Kernel& k) { return std::make_unique<Writer>(d, k); },
-    .work_items = [](const kir::Kernel& k) { return k.lanes; },
 };
 
 }  // namespace tern::emit

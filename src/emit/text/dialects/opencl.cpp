@@ -83,22 +83,14 @@ constinit const Dialect kOpenclDialect = {
     .name = "opencl",
     .types = kTypes,
     .ops = kOps,
-    .cast = "($t)($a)",
-    .saturate = "convert_$t_sat($a)",
-    .select = "$a ? $b : $c",
-    .constant = "const $t $n = $a;",
-    .variable = "$t $n = $a;",
-    .loop = "for ($t $n = $a; $n < $b; ++$n) {",
+    .saturate = "$a == $a ? convert_$t_sat($a) : ($t)0",  // drivers differ in what NaN gives
     .pointer = "__global $q$t*",
     .half_load = "vload_half($b, $a)",
     .half_store = "vstore_half_rte($c, $b, $a);",
     .reinterpret = "as_$t($a)",
     .tuple = "($t)($a)",
-    .vector = c_vector,
     .number = opencl_number,
     .head = head,
-    .writer = [](const Dialect& d, const kir::Kernel& k) { return std::make_unique<Writer>(d, k); },
-    .work_items = [](const kir::Kernel& k) { return k.lanes; },
 };
 
 }  // namespace tern::emit

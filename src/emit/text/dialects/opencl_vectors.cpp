@@ -51,8 +51,9 @@ class LaneVectors final : public Writer {
   }
   std::string cast(Type to, Type from, const std::string& a) const override {
     if (!wide_ || from == kir::b1) return Writer::cast(to, from, a);
-    const bool saturates = kir::is_float(from) && kir::is_int(to);
-    return to == from ? a : "convert_" + typed(to) + (saturates ? "_sat(" : "(") + a + ")";
+    if (to == from) return a;
+    if (!kir::is_float(from) || !kir::is_int(to)) return "convert_" + typed(to) + "(" + a + ")";
+    return "convert_" + typed(to) + "_sat(select((" + typed(from) + ")(0), " + a + ", " + a + " == " + a + "))";
   }
   std::string select(Type t, const std::string& a, const std::string& b, const std::string& c) const override {
     if (!wide_) return Writer::select(t, a, b, c);

@@ -81,17 +81,12 @@ constinit const Dialect kWgslDialect = {
     .constant = "let $n: $t = $a;",
     .variable = "var $n: $t = $a;",
     .loop = "for (var $n: $t = $a; $n < $b; $n++) {",
-    .pointer = "",
-    .half_load = "",
-    .half_store = "",
     .reinterpret = "bitcast<$t>($a)",
     .tuple = "$t($a)",
     .signed_wraps = true,
     .vector = vector,
     .number = number,
     .head = head,
-    .writer = [](const Dialect& d, const kir::Kernel& k) { return std::make_unique<Writer>(d, k); },
-    .work_items = [](const kir::Kernel& k) { return k.lanes; },
 };
 
 }  // namespace tern::emit
