@@ -1,6 +1,7 @@
 // Every op and every memory form, compiled code against the interpreter.
+#include "unit/emit/forms.h"
+
 #include "kir/print.h"
-#include "unit/emit/harness.h"
 
 namespace tern::test {
 
@@ -8,41 +9,16 @@ using namespace kir;
 
 namespace {
 
-constexpr uint32_t kGroups = 3;
-
-struct Inputs {
-  Buffer fa, fb, ia, ib, ua, ub;
-};
-
 void one_form(const std::string& isa, uint32_t lanes, Type out_type,
               const std::function<V(const Inputs&, const V&)>& body) {
-  Random r(lanes * 7 + static_cast<uint32_t>(out_type));
   const uint32_t n = lanes * kGroups;
-  std::vector<float> fa(n), fb(n);
-  std::vector<int32_t> ia(n), ib(n);
-  std::vector<uint32_t> ua(n), ub(n);
-  const float special[] = {0.f,  -0.f, INFINITY, -INFINITY, NAN,   1e-41f,       3e38f, 0.5f,
-                           1.5f, 2.5f, -2.5f,    65520.f,   6e-8f, 2147483648.f, -3e9f, 5e9f};
-  for (uint32_t i = 0; i < n; ++i) {
-    fa[i] = i % 3 == 0 ? special[r.below(16)] : r.real();
-    fb[i] = i % 5 == 0 ? special[r.below(16)] : r.real();
-    ia[i] = static_cast<int32_t>(r.next()), ib[i] = static_cast<int32_t>(r.below(2001)) - 1000;
-    if (ib[i] == 0 || ib[i] == -1) ib[i] = 3;
-    ua[i] = r.next(), ub[i] = r.below(1000) + 1;
-  }
   B b("form", lanes, caps_for(isa));
-  Inputs in{buffer("fa", f32), buffer("fb", f32), buffer("ia", i32),
-            buffer("ib", i32), buffer("ua", u32), buffer("ub", u32)};
+  const Inputs in = declare_inputs();
   Buffer y = buffer("y", out_type, write);
   const V i = group() * static_cast<int>(lanes) + lane();
   y.store(i, body(in, i));
-  Bytes m = {bytes_of(fa),
-             bytes_of(fb),
-             bytes_of(ia),
-             bytes_of(ib),
-             bytes_of(ua),
-             bytes_of(ub),
-             std::vector<std::byte>(n * type_bytes(out_type))};
+  Bytes m = input_bytes(Random(lanes * 7 + static_cast<uint32_t>(out_type)), n, 1e-41f);
+  m.emplace_back(n * type_bytes(out_type));
   differ(b.finish(), isa, m, {}, kGroups);
 }
 
@@ -296,58 +272,19 @@ TEST_P(Forms, Prefetches) {
 }
 
 TEST_P(Forms, ControlFlow) {
-  const std::string& isa = GetParam();
   for (uint32_t lanes : {1u, 16u, 48u}) {
-    B b("control", lanes, caps_for(isa));
-    Buffer x = buffer("x", i32), y = buffer("y", i32, write), z = buffer("z", f32, write);
-    const int L = static_cast<int>(lanes);
-    const V i = group() * L + lane();
-    const Var sum = var(i32, 0), hits = var(i32, 0);
-    const V n = dim("n");
-    For(0, n, [&](V k) {
-      const V v = x[(group() * n + k) * L + lane()];
-      If(v > 10, [&] {
-        const Var inner = var(i32, v);
-        If(v % 2 == 0, [&] { inner.set(inner.get() * 3); });
-        For(1, 3, [&](V t) { inner.set(inner.get() + cast(i32, t)); });
-        sum.set(sum.get() + inner.get());
-        If(inner.get() > 100, [&] { hits.set(hits.get() + 1); }, [&] { hits.set(hits.get() - 1); });
-      });
-      If(k == 2, [&] { sum.set(sum.get() + 1000); });
-    });
-    y.store(i, sum.get() * 7 + hits.get());
-    const V total = wg_add(cast(f32, sum.get()));
-    If(lane() == 0, [&] { z.store(group(), total); });
-    std::vector<int32_t> data(lanes * 5 * kGroups);
-    Random r(lanes);
-    for (auto& v : data) v = static_cast<int32_t>(r.below(60)) - 10;
-    Bytes m = {bytes_of(data), std::vector<std::byte>(lanes * kGroups * 4), std::vector<std::byte>(kGroups * 4)};
-    differ(b.finish(), isa, m, {5}, kGroups);
+    Bytes m = control_bytes(lanes);
+    differ(control_kernel(lanes, caps_for(GetParam())), GetParam(), m, {5}, kGroups);
   }
 }
 
 TEST_P(Forms, WorkgroupMemory) {
-  const std::string& isa = GetParam();
   for (uint32_t lanes : {16u, 24u, 64u}) {
-    B b("shared", lanes, caps_for(isa));
-    const int L = static_cast<int>(lanes);
-    Buffer x = buffer("x", f32), y = buffer("y", f32, write);
-    Shared s = shared("s", f32, lanes * 2);
-    const V i = group() * L + lane();
-    s.store(lane(), x[i]);
-    s.store(lane() + L, x[i] * 2.f);
-    barrier();
-    const V mirrored = s[L - 1 - lane()] + s[(lane() * 5) % (2 * L)];
-    const V up = wg_exclusive_add(x[i]);
-    If(lane() < 5, [&] { s.store(lane() * 2, 7.f); });
-    barrier();
-    const V third = wg_broadcast(x[i], 3), all = wg_add(x[i]), least = wg_min(x[i]), most = wg_max(mirrored);
-    y.store(i, mirrored + s[4] + third + up + all + least + most);
     std::vector<float> data(lanes * kGroups);
     Random r(lanes);
     for (auto& v : data) v = r.real();
     Bytes m = {bytes_of(data), std::vector<std::byte>(lanes * kGroups * 4)};
-    differ(b.finish(), isa, m, {}, kGroups);
+    differ(workgroup_kernel(lanes, caps_for(GetParam())), GetParam(), m, {}, kGroups);
   }
 }
 

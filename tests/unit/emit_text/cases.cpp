@@ -1,5 +1,6 @@
 #include "unit/emit_text/cases.h"
 
+#include "unit/emit/forms.h"
 #include "unit/emit/random_kernel.h"
 
 namespace tern::test {
@@ -8,11 +9,6 @@ using namespace kir;
 
 namespace {
 
-constexpr uint32_t kGroups = 3;
-
-struct Inputs {
-  Buffer fa, fb, ia, ib, ua, ub;
-};
 using Values = std::function<std::vector<V>(const Inputs&, const V&)>;
 
 void add(std::vector<TextCase>& out, const std::string& name, Result<Kernel> kernel, Bytes buffers,
@@ -25,34 +21,15 @@ void add(std::vector<TextCase>& out, const std::string& name, Result<Kernel> ker
 // Each value that `body` gives lands in a row of y of its own.
 void values(std::vector<TextCase>& out, const Caps& caps, const std::string& name, uint32_t lanes, Type type,
             const Values& body) {
-  Random r(lanes * 7 + static_cast<uint32_t>(type));
   const uint32_t n = lanes * kGroups;
-  std::vector<float> fa(n), fb(n);
-  std::vector<int32_t> ia(n), ib(n);
-  std::vector<uint32_t> ua(n), ub(n);
-  const float special[] = {0.f,  -0.f, INFINITY, -INFINITY, NAN,   1e-30f,       3e38f, 0.5f,
-                           1.5f, 2.5f, -2.5f,    65520.f,   6e-8f, 2147483648.f, -3e9f, 5e9f};
-  for (uint32_t i = 0; i < n; ++i) {
-    fa[i] = i % 3 == 0 ? special[r.below(16)] : r.real();
-    fb[i] = i % 5 == 0 ? special[r.below(16)] : r.real();
-    ia[i] = static_cast<int32_t>(r.next()), ib[i] = static_cast<int32_t>(r.below(2001)) - 1000;
-    if (ib[i] == 0 || ib[i] == -1) ib[i] = 3;
-    ua[i] = r.next(), ub[i] = r.below(1000) + 1;
-  }
   B b(name, lanes, caps);
-  Inputs in{buffer("fa", f32), buffer("fb", f32), buffer("ia", i32),
-            buffer("ib", i32), buffer("ua", u32), buffer("ub", u32)};
+  const Inputs in = declare_inputs();
   Buffer y = buffer("y", type, write);
   const V i = group() * static_cast<int>(lanes) + lane();
   const std::vector<V> all = body(in, i);
   for (size_t v = 0; v < all.size(); ++v) y.store(i + static_cast<int>(v * n), all[v]);
-  Bytes m = {bytes_of(fa),
-             bytes_of(fb),
-             bytes_of(ia),
-             bytes_of(ib),
-             bytes_of(ua),
-             bytes_of(ub),
-             std::vector<std::byte>(n * all.size() * type_bytes(type))};
+  Bytes m = input_bytes(Random(lanes * 7 + static_cast<uint32_t>(type)), n, 1e-30f);
+  m.emplace_back(n * all.size() * type_bytes(type));
   add(out, name + "_" + std::to_string(lanes), b.finish(), std::move(m), {}, kGroups);
 }
 
@@ -203,56 +180,12 @@ void wide_views(std::vector<TextCase>& out, const Caps& caps, uint32_t lanes) {
   }
 }
 
-void control(std::vector<TextCase>& out, const Caps& caps, uint32_t lanes) {
-  B b("control", lanes, caps);
-  Buffer x = buffer("x", i32), y = buffer("y", i32, write), z = buffer("z", i32, write);
-  const int L = static_cast<int>(lanes);
-  const V i = group() * L + lane();
-  const Var sum = var(i32, 0), hits = var(i32, 0);
-  const V n = dim("n");
-  For(0, n, [&](V k) {
-    const V v = x[(group() * n + k) * L + lane()];
-    If(v > 10, [&] {
-      const Var inner = var(i32, v);
-      If(v % 2 == 0, [&] { inner.set(inner.get() * 3); });
-      For(1, 3, [&](V t) { inner.set(inner.get() + cast(i32, t)); });
-      If(v > 20, [&] { inner.set(inner.get() / (v - 20)); });
-      sum.set(sum.get() + inner.get());
-      If(inner.get() > 100, [&] { hits.set(hits.get() + 1); }, [&] { hits.set(hits.get() - 1); });
-    });
-    If(k == 2, [&] { sum.set(sum.get() + 1000); });
-  });
-  y.store(i, sum.get() * 7 + hits.get());
-  const V total = wg_add(sum.get());
-  If(lane() == 0, [&] { z.store(group(), total); });
-  std::vector<int32_t> data(lanes * 5 * kGroups);
-  Random r(lanes);
-  for (auto& v : data) v = static_cast<int32_t>(r.below(60)) - 10;
-  add(out, "control", b.finish(),
-      {bytes_of(data), std::vector<std::byte>(lanes * kGroups * 4), std::vector<std::byte>(kGroups * 4)}, {5}, kGroups);
-}
-
 void workgroup(std::vector<TextCase>& out, const Caps& caps, uint32_t lanes) {
-  B b("shared", lanes, caps);
-  const int L = static_cast<int>(lanes);
-  Buffer x = buffer("x", f32), y = buffer("y", f32, write);
-  Shared s = shared("s", f32, lanes * 2), w = shared("w", u32, lanes);
-  const V i = group() * L + lane();
-  s.store(lane(), x[i]);
-  s.store(lane() + L, x[i] * 2.f);
-  w.store(L - 1 - lane(), lane());
-  barrier();
-  const V mirrored = s[L - 1 - lane()] + s[(lane() * 5) % (2 * L)] + cast(f32, w[lane()]);
-  const V up = wg_exclusive_add(x[i]);
-  barrier();
-  If(lane() < 5, [&] { s.store(lane() * 2, 7.f); });
-  barrier();
-  const V third = wg_broadcast(x[i], 3), all = wg_add(x[i]), least = wg_min(x[i]), most = wg_max(mirrored);
-  y.store(i, mirrored + s[4] + third + up + all + least + most);
   std::vector<float> data(lanes * kGroups);
   Random r(lanes);
   for (auto& v : data) v = std::floor(r.real() * 64);  // whole numbers: sums are exact in every order
-  add(out, "shared", b.finish(), {bytes_of(data), std::vector<std::byte>(lanes * kGroups * 4)}, {}, kGroups);
+  add(out, "shared", workgroup_kernel(lanes, caps), {bytes_of(data), std::vector<std::byte>(lanes * kGroups * 4)}, {},
+      kGroups);
 }
 
 }  // namespace
@@ -263,7 +196,7 @@ std::vector<TextCase> text_cases(const Caps& caps, uint32_t random) {
   ops(out, caps, lanes);
   if (caps.byte_storage && caps.f16_storage) patterns(out, caps, lanes);
   wide_views(out, caps, lanes);
-  control(out, caps, lanes);
+  add(out, "control", control_kernel(lanes, caps), control_bytes(lanes), {5}, kGroups);
   workgroup(out, caps, lanes);
   if (!caps.byte_storage || !caps.f16_storage) return out;
   for (uint64_t seed = 1; seed <= random; ++seed) {
