@@ -30,7 +30,7 @@ Caps caps_of(const Driver& cl, cl_device_id device, bool vectors) {
   caps.fma = (device_number<cl_device_fp_config>(cl, device, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_FMA) != 0;
   caps.f64 = has_extension(cl, device, "cl_khr_fp64");
   caps.host_visible = false;
-  caps.max_binding_bytes = device_number<cl_ulong>(cl, device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+  caps.max_binding_bytes = device_number<cl_ulong>(cl, device, CL_DEVICE_MAX_MEM_ALLOC_SIZE) - kSlack;
   caps.memory_limit = device_number<cl_ulong>(cl, device, CL_DEVICE_GLOBAL_MEM_SIZE);
   caps.offset_alignment = 64;
   if (vectors) {
@@ -144,9 +144,9 @@ class ClDevice final : public hal::Device {
     if (bytes > caps_.max_binding_bytes) return refused("it takes " + std::to_string(most) + " in one");
     if (bytes > available) return refused(std::to_string(available) + " are available");
     cl_int code = CL_SUCCESS;
-    const uint64_t whole = std::min((bytes + kSlack + 63) / 64 * 64, caps_.max_binding_bytes);
-    Owned<cl_mem> memory(context_->cl.CreateBuffer(context_->context.get(), CL_MEM_READ_WRITE, whole, nullptr, &code),
-                         context_->cl.ReleaseMemObject);
+    Owned<cl_mem> memory(
+        context_->cl.CreateBuffer(context_->context.get(), CL_MEM_READ_WRITE, bytes + kSlack, nullptr, &code),
+        context_->cl.ReleaseMemObject);
     if (code == CL_OUT_OF_RESOURCES || code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY)
       return refused("the driver gives no more");
     TERN_OK(checked(code, "allocating a buffer"));
