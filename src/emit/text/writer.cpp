@@ -110,6 +110,13 @@ bool Writer::uses(Op op) const {
   }
   return false;
 }
+bool Writer::uses_subgroups() const {
+  for (const Op op :
+       {Op::subgroup_id, Op::subgroup_lane, Op::subgroup_count, Op::subgroup_add, Op::subgroup_min, Op::subgroup_max}) {
+    if (uses(op)) return true;
+  }
+  return false;
+}
 bool Writer::uses(Type type) const {
   for (const Node& n : k_.nodes) {
     if (n.type == type) return true;

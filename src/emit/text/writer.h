@@ -25,6 +25,7 @@ class Writer {
   std::string number(kir::Type type, uint64_t bits) const { return d_.number(type, bits); }
   bool uses(kir::Op op) const;
   bool uses(kir::Type type) const;
+  bool uses_subgroups() const;  // reductions over them, or what a lane knows about its own
 
  protected:
   using Op = kir::Op;

@@ -188,6 +188,34 @@ void workgroup(std::vector<TextCase>& out, const Caps& caps, uint32_t lanes) {
       kGroups);
 }
 
+// Reductions over whatever subgroups there are, and what a lane knows about its own: whole numbers, as the order is
+// open.
+void subgroups(std::vector<TextCase>& out, const Caps& caps, uint32_t lanes) {
+  const uint32_t n = lanes * kGroups;
+  const auto kernel = [&](const std::string& name,
+                          const std::function<V(const Buffer&, const Buffer&, const V&)>& body) {
+    B b(name, lanes, caps);
+    Buffer x = buffer("x", i32), f = buffer("f", f32), y = buffer("y", i32, write);
+    const V i = group() * static_cast<int>(lanes) + lane();
+    y.store(i, body(x, f, i));
+    std::vector<int32_t> data(n);
+    std::vector<float> reals(n);
+    Random r(lanes);
+    for (uint32_t k = 0; k < n; ++k)
+      data[k] = static_cast<int32_t>(r.next()), reals[k] = std::floor(r.real() * 64) - 1000.f;
+    add(out, name + "_" + std::to_string(lanes), b.finish(),
+        {bytes_of(data), bytes_of(reals), std::vector<std::byte>(n * 4)}, {}, kGroups);
+  };
+  kernel("reduce", [](const Buffer& x, const Buffer& f, const V& i) {
+    const V sum = subgroup_add(x[i]), least = subgroup_min(x[i]), most = subgroup_max(bitcast(u32, x[i]));
+    return sum ^ least ^ bitcast(i32, most) ^ cast(i32, subgroup_add(f[i])) ^ cast(i32, subgroup_max(f[i])) ^
+           cast(i32, subgroup_min(f[i]));
+  });
+  kernel("subgroup_ids",
+         [](const Buffer&, const Buffer&, const V&) { return bitcast(i32, subgroup_id() * 64 + subgroup_count()); });
+  kernel("subgroup_lanes", [](const Buffer&, const Buffer&, const V&) { return bitcast(i32, subgroup_lane()); });
+}
+
 }  // namespace
 
 std::vector<TextCase> text_cases(const Caps& caps, uint32_t random) {
@@ -198,6 +226,11 @@ std::vector<TextCase> text_cases(const Caps& caps, uint32_t random) {
   wide_views(out, caps, lanes);
   add(out, "control", control_kernel(lanes, caps), control_bytes(lanes), {5}, kGroups);
   workgroup(out, caps, lanes);
+  if (caps.subgroup.max > 1 && !caps.lockstep) {
+    for (const uint32_t count : {8u, 24u, 64u}) {
+      if (count <= caps.max_lanes) subgroups(out, caps, count);
+    }
+  }
   if (!caps.byte_storage || !caps.f16_storage) return out;
   for (uint64_t seed = 1; seed <= random; ++seed) {
     RandomKernel maker(seed, caps);

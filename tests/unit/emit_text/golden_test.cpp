@@ -13,9 +13,7 @@ namespace tern::test {
 
 using namespace kir;
 
-namespace {
-
-Caps caps_of(std::string_view language, uint32_t lanes) {
+Caps text_caps(std::string_view language, uint32_t lanes) {
   Caps caps;
   caps.device = "test";
   caps.form = KernelForm::text;
@@ -24,11 +22,16 @@ Caps caps_of(std::string_view language, uint32_t lanes) {
   caps.subgroup = {1, 1, false};
   if (language == "opencl-vectors") caps.lockstep = true, caps.subgroup = {1, 64, true};
   if (language == "cuda") caps.subgroup = {32, 32, false};
+  if (language == "hip") caps.subgroup = {32, 64, false};
+  if (language == "cpp") caps.subgroup = {1, 64, false};
   if (language == "msl") caps.subgroup = {4, 64, false}, caps.f64 = false;
-  if (language == "glsl" || language == "wgsl") caps.f16_storage = caps.byte_storage = caps.i64 = caps.f64 = false;
-  if (language == "cuda" || language == "wgsl") caps.dot4 = Dot4::fast;
+  if (language == "glsl" || language == "wgsl")
+    caps.f16_storage = caps.byte_storage = caps.i64 = caps.f64 = false, caps.subgroup = {4, 64, false};
+  if (language == "cpp" || language == "cuda" || language == "hip" || language == "wgsl") caps.dot4 = Dot4::fast;
   return caps;
 }
+
+namespace {
 
 std::string text_of(const TextCase& c, const Caps& caps) {
   auto text = emit_text(c.kernel, caps);
@@ -39,7 +42,7 @@ std::string text_of(const TextCase& c, const Caps& caps) {
 class TextGolden : public testing::TestWithParam<std::string_view> {};
 
 TEST_P(TextGolden, IsWhatItWas) {
-  const Caps caps = caps_of(GetParam(), GetParam() == "cuda" ? 64 : 8);
+  const Caps caps = text_caps(GetParam(), GetParam() == "cuda" ? 64 : 8);
   const std::string folder = std::string(TERN_TEST_GOLDEN) + "/emit/" + std::string(GetParam());
   const bool update = std::getenv("TERN_UPDATE_GOLDEN") != nullptr;
   if (update) std::filesystem::create_directories(folder);
@@ -66,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Languages, TextGolden, testing::ValuesIn(text_languages
                          });
 
 TEST(Text, UnknownLanguagesAndOpsAreRefusedByName) {
-  Caps caps = caps_of("opencl", 8);
+  Caps caps = text_caps("opencl", 8);
   B b("one", 8, caps);
   Buffer y = buffer("y", kir::u32, kir::write);
   y.store(lane(), lane());
@@ -77,7 +80,7 @@ TEST(Text, UnknownLanguagesAndOpsAreRefusedByName) {
   ASSERT_FALSE(none.ok());
   EXPECT_NE(none.error().text.find("cobol"), std::string::npos);
   EXPECT_NE(none.error().text.find("opencl"), std::string::npos);
-  Caps fast = caps_of("opencl", 8);
+  Caps fast = text_caps("opencl", 8);
   fast.dot4 = Dot4::fast;
   B d("dot", 8, fast);
   Buffer z = buffer("z", kir::i32, kir::write), x = buffer("x", kir::u32);
@@ -91,7 +94,7 @@ TEST(Text, UnknownLanguagesAndOpsAreRefusedByName) {
 
 TEST(Text, EqualKernelsGiveEqualTexts) {
   for (const std::string_view language : text_languages()) {
-    const Caps caps = caps_of(language, 8);
+    const Caps caps = text_caps(language, 8);
     const auto first = text_cases(caps, 0), second = text_cases(caps, 0);
     ASSERT_EQ(first.size(), second.size());
     for (size_t i = 0; i < first.size(); ++i) EXPECT_EQ(text_of(first[i], caps), text_of(second[i], caps));
@@ -104,7 +107,7 @@ void compile(std::string_view language, const std::string& flags) {
   if (*clang == '\0') GTEST_SKIP() << "there is no clang-19";
   const TempFolder folder;
   const std::string source = folder.file("kernels"), log = folder.file("log");
-  const Caps caps = caps_of(language, 64);
+  const Caps caps = text_caps(language, 64);
   std::ofstream out(source, std::ios::binary);
   for (const TextCase& c : text_cases(caps, 12)) out << text_of(c, caps);
   out.close();
@@ -125,8 +128,10 @@ TEST(TextCompiles, OpenclVectors) {
   compile("opencl-vectors",
           "-x cl -cl-std=CL1.2 -target spir64-unknown-unknown -Xclang -finclude-default-header -c -emit-llvm");
 }
+// Wavefronts of 64 lanes and of 32, and both forms of dot4.
 TEST(TextCompiles, Hip) {
-  compile("hip", "-x hip --cuda-device-only --offload-arch=gfx1100 -nogpuinc -nogpulib -O1 -S");
+  for (const char* chip : {"gfx90a", "gfx942", "gfx1100", "gfx1201"})
+    compile("hip", std::string("-x hip --cuda-device-only -nogpuinc -nogpulib -O1 -S --offload-arch=") + chip);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ std::string vector(std::string_view type, int width) {
 
 std::string head(const Writer& w) {
   const kir::Kernel& k = w.kernel();
-  const bool subgroups = w.uses(Op::subgroup_add) || w.uses(Op::subgroup_min) || w.uses(Op::subgroup_max);
+  const bool subgroups = w.uses_subgroups();
   std::string text = "#version 450\n";
   if (subgroups)
     text +=
