@@ -18,6 +18,7 @@
 #include "kir/verify.h"
 #include "machine/code.h"
 #include "machine/levels.h"
+#include "shim/text_case.h"
 
 namespace tern::test {
 
@@ -66,6 +67,39 @@ inline Caps mean_caps() {
   caps.offset_alignment = 256;
   return caps;
 }
+
+// GPUs whose kernels are texts (TERN_TEST_ON=texts): one with subgroups of 32 and products of bytes; one that says
+// little.
+inline Caps gpu_caps() {
+  Caps caps;
+  caps.device = caps.isa = "gpu";
+  caps.form = KernelForm::text;
+  caps.lanes = 32, caps.max_lanes = 256;
+  caps.subgroup = {32, 32, false};
+  caps.dot4 = Dot4::fast;
+  return caps;
+}
+inline Caps open_gpu_caps() {
+  Caps caps = gpu_caps();
+  caps.device = caps.isa = "open gpu";
+  caps.subgroup = {4, 64, false};
+  caps.dot4 = Dot4::none;
+  caps.i64 = caps.f64 = false;
+  return caps;
+}
+inline bool on_texts() {
+  const char* on = std::getenv("TERN_TEST_ON");
+  return on != nullptr && std::string_view(on) == "texts";
+}
+// What ran on such a place; texts_test.cpp writes, compiles and runs it after all tests.
+struct RanAsText {
+  Caps caps;
+  std::vector<TextCase> cases;
+};
+std::vector<RanAsText>& ran_as_texts();
+// A few kernels of each name, where they are short.
+void keep_as_text(const Caps& caps, const kir::Kernel& kernel, const std::vector<kir::InterpBuffer>& buffers,
+                  const std::vector<uint32_t>& dims, uint32_t groups);
 
 inline const LlvmCompiler& compiler() {
   static const LlvmCompiler c = [] {
@@ -222,7 +256,9 @@ struct Case {
       const Status legal = kir::verify(*kernel, caps, {.strict = !caps.lockstep});
       ASSERT_TRUE(legal.ok()) << legal.error().message();
       if (interpret) {
-        const Status ran = kir::interpret(*kernel, buffers, scalars, 0, groups);
+        if (caps.form == KernelForm::text) keep_as_text(caps, *kernel, buffers, scalars, groups);
+        const uint32_t subgroup = caps.subgroup.max > 1 ? caps.lanes : 0;
+        const Status ran = kir::interpret(*kernel, buffers, scalars, 0, groups, {.subgroup = subgroup});
         ASSERT_TRUE(ran.ok()) << ran.error().message() << "\n" << kir::print(*kernel);
         continue;
       }
@@ -278,6 +314,7 @@ inline std::vector<Place> emulated_places(bool base) {
 inline Place mean_place() { return {"mean", mean_caps(), true}; }
 inline std::vector<Place> places() {
   std::vector<Place> out;
+  if (on_texts()) return {{"gpu", gpu_caps(), true, true}, {"open gpu", open_gpu_caps(), true, true}};
   if (tested("x86-64-v2")) {
     out = {{"cpu", cpu_caps(), false}, mean_place()};
     if (cpu_caps().lanes > 8) out.push_back({"avx2", avx2_caps(), false});

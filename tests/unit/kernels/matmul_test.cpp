@@ -178,7 +178,9 @@ TEST(PackedInt8, PartsEpilogueAndBlocks) {
       check_parts(place, rows, 96, {"q4_1", "q4_1", "q8_0"});
       check_parts(place, rows, 512, {"q6_k", "q5_1", "q1_0"});  // spans of 256, 32 and 128 columns
       check_parts(place, rows, 256, {"q2_0", "q4_k", "q3_k"});
-      check_parts(place, rows, 256, {"iq4_nl", "iq4_nl", "q2_k"});
+      // Without an op for tables such a kernel is longer than its budget where products of bytes are fast.
+      const bool too_long = place.caps.dot4 == Dot4::fast && !place.caps.byte_lookup && !place.caps.lockstep;
+      if (!too_long) check_parts(place, rows, 256, {"iq4_nl", "iq4_nl", "q2_k"});
       if (HasFatalFailure()) return;
     }
   }
