@@ -86,7 +86,7 @@ class AfterAll : public testing::Environment {
     }
   }
 };
-const auto* const after_all = testing::AddGlobalTestEnvironment(new AfterAll);
+[[maybe_unused]] const auto* const after_all = testing::AddGlobalTestEnvironment(new AfterAll);
 
 }  // namespace
 }  // namespace tern::test
