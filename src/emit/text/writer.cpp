@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "kir/serial.h"
+#include "emit/entry.h"
 
 namespace tern::emit {
 
@@ -59,10 +59,7 @@ std::string c_number(Type type, uint64_t bits) {
 }
 
 Writer::Writer(const Dialect& dialect, const kir::Kernel& kernel)
-    : d_(dialect), k_(kernel), uniform_(kir::uniformity(kernel, kir::Strength::lockstep)) {
-  for (const char c : kernel.name) entry_ += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  entry_ += "_" + kir::kernel_hash(kernel).hex().substr(0, 16);
-}
+    : d_(dialect), k_(kernel), uniform_(kir::uniformity(kernel, kir::Strength::lockstep)), entry_(entry_name(kernel)) {}
 
 Result<std::string> Writer::write() {
   text_ = d_.head(*this);
