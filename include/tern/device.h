@@ -16,7 +16,7 @@ struct Device;
 }
 
 struct DeviceInfo {
-  std::string spec;         // what open_device takes: "cpu", "mean", "opencl:0"
+  std::string spec;         // what open_device takes: "cpu", "mean", "opencl:0", "vulkan:0"
   std::string description;  // processor or card, instruction set
   bool available = false;
   std::string reason;  // where not available: why, and what would bring it
@@ -27,10 +27,11 @@ struct DeviceInfo {
 struct DeviceOptions {
   unsigned threads = 0;  // cpu: 0 means the physical cores that affinity and cgroup allow
   // For tests and comparisons. cpu: a lower instruction set, "x86-64-v3", "x86-64-v2". opencl: the form of kernels,
-  // "vectors" (a workgroup is one vector; usual for processors) or "lanes" (a work-item is a lane).
+  // "vectors" (a workgroup is one vector; usual for processors) or "lanes" (a work-item is a lane). vulkan: "staged"
+  // (the host does not see buffers, also where it could).
   std::string isa;
-  std::string
-      cache_dir;  // opencl: of what the driver compiled; empty: the user's cache folder; "none": nothing is kept
+  std::string cache_dir;  // opencl, vulkan: of what the driver compiled; empty: the user's cache folder; "none":
+                          // nothing is kept
 };
 
 // Every device of every backend of this build, with the reason where one is not there.
@@ -56,7 +57,7 @@ class Device {
 };
 
 // spec: "cpu" (default), "mean" (the CPU behind the caps of the poorest interfaces, for tests), "opencl:0", "opencl:1"
-// …
+// …, "vulkan:0" …
 Result<Device> open_device(std::string_view spec = "cpu", const DeviceOptions& options = {});
 
 }  // namespace tern

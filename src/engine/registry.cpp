@@ -5,6 +5,7 @@
 #include "backends/cpu/device.h"
 #include "backends/mean/device.h"
 #include "backends/opencl/device.h"
+#include "backends/vulkan/device.h"
 #include "base/cache/disk_cache.h"
 #include "base/cpu.h"
 #include "base/platform/within_memory.h"
@@ -53,17 +54,17 @@ Result<std::shared_ptr<hal::Device>> open_mean(unsigned index, const DeviceOptio
   return std::shared_ptr<hal::Device>(std::move(device));
 }
 
-std::vector<DeviceInfo> describe_opencl() {
+// Devices behind a driver: a line each, or one that says why there is none.
+std::vector<DeviceInfo> describe_all(const std::string& backend, const Result<std::vector<hal::Description>>& all) {
   DeviceInfo info;
-  info.spec = "opencl";
-  const auto all = opencl::list_devices();
+  info.spec = backend;
   if (!all) {
     info.reason = all.error().message();
     return {info};
   }
   std::vector<DeviceInfo> out;
-  for (const opencl::Description& d : *all) {
-    info.spec = "opencl:" + std::to_string(out.size());
+  for (const hal::Description& d : *all) {
+    info.spec = backend + ":" + std::to_string(out.size());
     info.description = d.text;
     info.available = true;
     info.workers = d.workers;
@@ -72,17 +73,32 @@ std::vector<DeviceInfo> describe_opencl() {
   }
   return out;
 }
-Result<std::shared_ptr<hal::Device>> open_opencl(unsigned index, const DeviceOptions& options) {
-  if (options.threads != 0) return make_error(Code::invalid, "an OpenCL device's threads are its driver's matter");
+// `open`: of an index, a form and a cache folder.
+template <class Open>
+Result<std::shared_ptr<hal::Device>> open_driven(std::string_view backend, unsigned index, const DeviceOptions& options,
+                                                 Open open) {
+  if (options.threads != 0)
+    return make_error(Code::invalid, "the threads of a device of " + std::string(backend) + " are its driver's matter");
   const std::string cache = options.cache_dir == "none" ? ""
-                            : options.cache_dir.empty() ? user_cache_dir("opencl")
+                            : options.cache_dir.empty() ? user_cache_dir(backend)
                                                         : options.cache_dir;
-  TERN_TRY(std::unique_ptr<hal::Device> device, opencl::open_opencl({index, options.isa, cache}));
+  TERN_TRY(std::unique_ptr<hal::Device> device, open({index, options.isa, cache}));
   return std::shared_ptr<hal::Device>(std::move(device));
 }
 
-constexpr Backend kBackends[] = {
-    {"cpu", describe_cpu, open_cpu}, {"mean", describe_mean, open_mean}, {"opencl", describe_opencl, open_opencl}};
+std::vector<DeviceInfo> describe_opencl() { return describe_all("opencl", opencl::list_devices()); }
+Result<std::shared_ptr<hal::Device>> open_opencl(unsigned index, const DeviceOptions& options) {
+  return open_driven("opencl", index, options, opencl::open_opencl);
+}
+std::vector<DeviceInfo> describe_vulkan() { return describe_all("vulkan", vulkan::list_devices()); }
+Result<std::shared_ptr<hal::Device>> open_vulkan(unsigned index, const DeviceOptions& options) {
+  return open_driven("vulkan", index, options, vulkan::open_vulkan);
+}
+
+constexpr Backend kBackends[] = {{"cpu", describe_cpu, open_cpu},
+                                 {"mean", describe_mean, open_mean},
+                                 {"opencl", describe_opencl, open_opencl},
+                                 {"vulkan", describe_vulkan, open_vulkan}};
 
 }  // namespace
 

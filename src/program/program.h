@@ -42,9 +42,9 @@ struct KernelDef {
   std::string name;
   Hash hash;  // of content, form and caps
   Kind kind = Kind::kir;
-  std::vector<std::byte> code;  // kir: kir/serial.h; binary: a relocatable object; text: source
-  std::string entry;            // text: of the source; no two kernels of a program have the same
-  uint32_t work_items = 0;      // text: of a workgroup, as the language counts them
+  std::vector<std::byte> code;  // kir: kir/serial.h; binary: a relocatable object, or SPIR-V; text: source
+  std::string entry;            // text, SPIR-V: of the code; no two kernels of a program have the same
+  uint32_t work_items = 0;      // text, SPIR-V: of a workgroup, as the language counts them
   Signature sig;
   uint32_t problem = kNone;
   int16_t part = -1;  // native: code is empty; the name and the Problem (or one part of it) say all

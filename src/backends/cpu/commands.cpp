@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <map>
-#include <string>
 
 #include "base/check.h"
 
@@ -13,51 +11,6 @@ namespace {
 
 // Copies and fills are handed out in pieces of this many bytes.
 constexpr int64_t kCopyPiece = 256 * 1024;
-
-class Recorder {
- public:
-  explicit Recorder(const Program& program) {
-    for (size_t i = 0; i < program.block.size(); ++i) index_.emplace(program.block[i], static_cast<int32_t>(i));
-  }
-  Result<Number> number(Dim dim) const {
-    if (const auto c = dim.constant()) return Number{*c, -1};
-    const auto it = index_.find(dim);
-    if (it == index_.end()) return make_error(Code::internal, "a step uses a size that the program's dims block lacks");
-    return Number{0, it->second};
-  }
-
- private:
-  std::map<Dim, int32_t> index_;
-};
-
-Result<Item> record_item(const Step& step, std::span<const std::shared_ptr<hal::Kernel>> kernels,
-                         const Recorder& numbers, std::vector<Number>& scalars) {
-  Item item;
-  if (const auto* launch = std::get_if<Launch>(&step.what)) {
-    if (launch->kernel >= kernels.size()) return make_error(Code::internal, "a launch names no kernel");
-    item.kernel = std::dynamic_pointer_cast<CpuKernel>(kernels[launch->kernel]);
-    if (!item.kernel) return make_error(Code::internal, "a launch names a kernel of another device");
-    TERN_TRY(item.groups, numbers.number(launch->groups));
-    item.first_scalar = static_cast<uint32_t>(scalars.size());
-    for (Dim d : launch->scalars) {
-      TERN_TRY(Number n, numbers.number(d));
-      scalars.push_back(n);
-    }
-    item.scalars = static_cast<uint32_t>(launch->scalars.size());
-    return item;
-  }
-  if (std::holds_alternative<Copy>(step.what)) {
-    item.kind = Item::Kind::copy;
-    return item;
-  }
-  if (const auto* fill = std::get_if<Fill>(&step.what)) {
-    item.kind = Item::Kind::fill;
-    item.word = fill->word;
-    return item;
-  }
-  return make_error(Code::unsupported,
-                    "the cpu device records launches, copies and fills; step '" + step.label + "' is neither");
-}
 
 void fill_words(std::byte* to, uint64_t bytes, uint32_t word) {
   uint64_t i = 0;
@@ -69,27 +22,28 @@ void fill_words(std::byte* to, uint64_t bytes, uint32_t word) {
 
 Result<std::unique_ptr<CpuCommands>> CpuCommands::record(const Program& program, uint32_t list,
                                                          std::span<const std::shared_ptr<hal::Kernel>> kernels) {
-  if (list >= program.lists.size()) return make_error(Code::internal, "no such step list");
   auto out = std::make_unique<CpuCommands>();
-  const Recorder numbers(program);
-  const std::vector<Step>& steps = program.lists[list];
+  TERN_TRY(const std::vector<hal::RecordedStep> steps,
+           hal::record_steps(program, list, kernels.size(), "the cpu device"));
   for (uint32_t i = 0; i < steps.size(); ++i) {
-    const Step& step = steps[i];
-    if (i > 0 && step.phase < steps[i - 1].phase) return make_error(Code::internal, "phases of a list do not ascend");
-    if (i > 0 && step.phase != steps[i - 1].phase) out->phase_end_.push_back(static_cast<uint32_t>(out->items_.size()));
-    TERN_TRY(Item item, record_item(step, kernels, numbers, out->scalars_));
-    item.step = i;
-    item.first_use = static_cast<uint32_t>(out->uses_.size());
-    item.uses = static_cast<uint32_t>(step.uses.size());
-    for (const Use& use : step.uses) {
-      RecordedUse r{use.ref.id, {}, {}};
-      TERN_TRY(r.offset, numbers.number(use.ref.offset));
-      TERN_TRY(r.bytes, numbers.number(use.ref.bytes));
-      out->uses_.push_back(r);
+    const hal::RecordedStep& step = steps[i];
+    if (i > 0 && step.phase != steps[i - 1].phase) out->phase_end_.push_back(i);
+    Item item;
+    item.kind = step.kind;
+    if (step.kind == Item::Kind::launch) {
+      item.kernel = std::dynamic_pointer_cast<CpuKernel>(kernels[step.kernel]);
+      if (!item.kernel) return make_error(Code::internal, "a launch names a kernel of another device");
     }
+    item.groups = step.groups;
+    item.first_use = static_cast<uint32_t>(out->uses_.size());
+    item.first_scalar = static_cast<uint32_t>(out->scalars_.size());
+    item.word = step.word;
+    item.step = step.step;
+    out->uses_.insert(out->uses_.end(), step.uses.begin(), step.uses.end());
+    out->scalars_.insert(out->scalars_.end(), step.scalars.begin(), step.scalars.end());
     out->items_.push_back(std::move(item));
   }
-  if (!steps.empty()) out->phase_end_.push_back(static_cast<uint32_t>(out->items_.size()));
+  if (!steps.empty()) out->phase_end_.push_back(static_cast<uint32_t>(steps.size()));
   out->pointers_.resize(out->uses_.size());
   out->bytes_.resize(out->uses_.size());
   out->values_.resize(out->scalars_.size() + 1);  // never empty: kernels without scalars get a valid pointer
@@ -99,35 +53,18 @@ Result<std::unique_ptr<CpuCommands>> CpuCommands::record(const Program& program,
 }
 
 Status CpuCommands::resolve(const hal::Binding& binding) {
-  const auto value = [&](const Number& n) {
-    return n.block < 0 ? n.constant : binding.block[static_cast<size_t>(n.block)];
-  };
   for (size_t i = 0; i < uses_.size(); ++i) {
-    const RecordedUse& use = uses_[i];
-    if (use.buffer >= binding.slots.size() || binding.slots[use.buffer].buffer == nullptr) {
-      return make_error(Code::internal, "slot " + std::to_string(use.buffer) + " of a list is empty");
-    }
-    const hal::Slot& slot = binding.slots[use.buffer];
-    const auto offset = static_cast<uint64_t>(value(use.offset)), bytes = static_cast<uint64_t>(value(use.bytes));
-    if (slot.offset + offset + bytes > slot.buffer->size()) {
-      return Error{Code::internal, "a window lies past its buffer", "slot " + std::to_string(use.buffer),
-                   slot.offset + offset + bytes, slot.buffer->size()};
-    }
-    pointers_[i] = static_cast<std::byte*>(slot.buffer->native().handle) + slot.offset + offset;
-    bytes_[i] = bytes;
+    TERN_TRY(const hal::Placed p, hal::place(uses_[i], binding));
+    pointers_[i] = static_cast<std::byte*>(p.buffer->native().handle) + p.offset;
+    bytes_[i] = p.bytes;
   }
   for (size_t i = 0; i < scalars_.size(); ++i) {
-    const int64_t v = value(scalars_[i]);
-    if (v < INT32_MIN || v > int64_t{UINT32_MAX})
-      return make_error(Code::limit, "a kernel's size argument does not fit 32 bits");
-    values_[i] = static_cast<uint32_t>(v);
+    TERN_TRY(values_[i], hal::scalar_word(scalars_[i], binding.block));
   }
   for (size_t i = 0; i < items_.size(); ++i) {
     const Item& item = items_[i];
     if (item.kind == Item::Kind::launch) {
-      groups_[i] = value(item.groups);
-      if (groups_[i] < 0 || groups_[i] > int64_t{UINT32_MAX})
-        return make_error(Code::limit, "a launch has too many groups");
+      TERN_TRY(groups_[i], hal::groups_of(item.groups, binding.block));
     } else {
       groups_[i] = (static_cast<int64_t>(bytes_[item.first_use]) + kCopyPiece - 1) / kCopyPiece;
     }

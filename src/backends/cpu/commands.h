@@ -10,7 +10,7 @@
 #include "backends/cpu/object_loader.h"
 #include "backends/cpu/team.h"
 #include "backends/cpu/tiles/tiles.h"
-#include "hal/device.h"
+#include "hal/recorded.h"
 
 namespace tern::cpu {
 
@@ -31,26 +31,16 @@ struct CpuKernel final : hal::Kernel {
   }
 };
 
-// A number of the list that is known at record time or stands in the dims block.
-struct Number {
-  int64_t constant = 0;
-  int32_t block = -1;  // index in Program::block; -1: constant
-};
-
 struct Item {
-  enum class Kind : uint8_t { launch, copy, fill } kind = Kind::launch;
+  using Kind = hal::RecordedStep::Kind;
+  Kind kind = Kind::launch;
   std::shared_ptr<CpuKernel> kernel;
-  Number groups;  // launch: groups; copy and fill: unused
-  uint32_t first_use = 0, uses = 0;
-  uint32_t first_scalar = 0, scalars = 0;
+  hal::Number groups;  // launch: groups; copy and fill: unused
+  uint32_t first_use = 0;
+  uint32_t first_scalar = 0;
   uint32_t word = 0;
   uint32_t step = 0;  // of the list, for errors and profiles
 };
-struct RecordedUse {
-  uint32_t buffer;
-  Number offset, bytes;
-};
-
 class CpuCommands final : public hal::Commands {
  public:
   static Result<std::unique_ptr<CpuCommands>> record(const Program& program, uint32_t list,
@@ -65,8 +55,8 @@ class CpuCommands final : public hal::Commands {
 
   std::vector<Item> items_;
   std::vector<uint32_t> phase_end_;  // items of phase p: [phase_end_[p-1], phase_end_[p])
-  std::vector<RecordedUse> uses_;
-  std::vector<Number> scalars_;
+  std::vector<hal::RecordedUse> uses_;
+  std::vector<hal::Number> scalars_;
   // Resolved, one run at a time.
   std::vector<void*> pointers_;
   std::vector<uint64_t> bytes_;

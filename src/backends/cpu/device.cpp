@@ -7,7 +7,7 @@
 #include "backends/cpu/memory.h"
 #include "base/cpu.h"
 #include "base/measure/memory.h"
-#include "hal/work.h"
+#include "hal/waited_queue.h"
 
 namespace tern::cpu {
 namespace {
@@ -27,47 +27,25 @@ std::byte* host_memory(hal::Buffer& buffer) { return static_cast<std::byte*>(buf
 const std::byte* host_memory(const hal::Buffer& buffer) { return host_memory(const_cast<hal::Buffer&>(buffer)); }
 
 // Work is done by whoever gets there first: the caller where it waits anyway, or the queue's own thread.
-class CpuQueue final : public hal::Queue {
- public:
-  explicit CpuQueue(std::shared_ptr<Team> team) : team_(std::move(team)) {}
-  Status start() { return work_.start(); }
+struct Work {
+  std::shared_ptr<Team> team;
 
-  Result<hal::Ticket> submit(hal::Commands& commands, const hal::Binding& binding, std::span<const hal::Ticket>,
-                             const hal::SubmitOptions& options) override {
-    auto& list = static_cast<CpuCommands&>(commands);
-    if (options.blocking) return work_.run([&] { return list.run(*team_, binding, options); });
-    // The caller's spans may be gone by the time the worker gets here.
-    return work_.add([this, &list, slots = std::vector<hal::Slot>(binding.slots.begin(), binding.slots.end()),
-                      block = std::vector<int64_t>(binding.block.begin(), binding.block.end()),
-                      options] { return list.run(*team_, {slots, block}, options); });
+  Status run(hal::Commands& commands, const hal::Binding& binding, const hal::SubmitOptions& options) const {
+    return static_cast<CpuCommands&>(commands).run(*team, binding, options);
   }
-  Result<hal::Ticket> upload(std::span<const std::byte> from, hal::Buffer& to, uint64_t at) override {
-    TERN_OK(hal::check_transfer(to, at, from.size()));
+  static Status upload(std::span<const std::byte> from, hal::Buffer& to, uint64_t at) {
     return move(host_memory(to) + at, from.data(), from.size());
   }
-  Result<hal::Ticket> download(const hal::Buffer& from, uint64_t at, std::span<std::byte> to) override {
-    TERN_OK(hal::check_transfer(from, at, to.size()));
+  static Status download(const hal::Buffer& from, uint64_t at, std::span<std::byte> to) {
     return move(to.data(), host_memory(from) + at, to.size());
   }
-  Result<hal::Ticket> copy(const hal::Buffer& from, uint64_t from_at, hal::Buffer& to, uint64_t to_at,
-                           uint64_t bytes) override {
-    TERN_OK(hal::check_transfer(from, from_at, bytes));
-    TERN_OK(hal::check_transfer(to, to_at, bytes));
+  static Status copy(const hal::Buffer& from, uint64_t from_at, hal::Buffer& to, uint64_t to_at, uint64_t bytes) {
     return move(host_memory(to) + to_at, host_memory(from) + from_at, bytes);
   }
-  void then(hal::Ticket ticket, std::function<void(Status)> done) override { work_.then(ticket, std::move(done)); }
-  Status wait(hal::Ticket ticket, int64_t nanoseconds) override { return work_.wait(ticket, nanoseconds); }
-
- private:
-  Result<hal::Ticket> move(std::byte* to, const std::byte* from, uint64_t bytes) {
-    return work_.run_or_add([to, from, bytes] {
-      if (bytes > 0) std::memmove(to, from, bytes);
-      return ok();
-    });
+  static Status move(std::byte* to, const std::byte* from, uint64_t bytes) {
+    std::memmove(to, from, bytes);
+    return ok();
   }
-
-  std::shared_ptr<Team> team_;
-  hal::OrderedWork work_;  // last: ends its work before the rest goes
 };
 
 class CpuDevice final : public hal::Device {
@@ -112,11 +90,7 @@ class CpuDevice final : public hal::Device {
     TERN_TRY(auto commands, CpuCommands::record(program, list, kernels));
     return std::unique_ptr<hal::Commands>(std::move(commands));
   }
-  Result<std::unique_ptr<hal::Queue>> queue() override {
-    auto queue = std::make_unique<CpuQueue>(team_);
-    TERN_OK(queue->start());
-    return std::unique_ptr<hal::Queue>(std::move(queue));
-  }
+  Result<std::unique_ptr<hal::Queue>> queue() override { return hal::WaitedQueue<Work>::open({team_}); }
 
  private:
   Caps caps_;

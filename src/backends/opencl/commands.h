@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/opencl/programs.h"
+#include "hal/recorded.h"
 
 namespace tern::opencl {
 
@@ -14,10 +15,12 @@ class ClBuffer final : public hal::Buffer {
   hal::Native native() override { return {memory_.get(), "opencl"}; }
   std::span<std::byte> host() override { return {}; }
   cl_mem memory() const { return memory_.get(); }
+  uint64_t serial() const { return serial_; }
 
  private:
   Owned<cl_mem> memory_;
   uint64_t bytes_;
+  const uint64_t serial_ = hal::fresh_serial();
   std::shared_ptr<std::atomic<uint64_t>> used_;  // of the device
 };
 
@@ -30,34 +33,18 @@ class ClCommands final : public hal::Commands {
   Status run(cl_command_queue queue, const hal::Binding& binding, const hal::SubmitOptions& options);
 
  private:
-  struct Number {  // a constant, or a place in the block of sizes
-    int64_t constant = 0;
-    int32_t block = -1;
-  };
-  struct RecordedUse {
-    BufferId buffer = kNone;
-    Number offset, bytes;
-  };
-  struct Placed {
-    cl_mem memory = nullptr;
-    uint64_t offset = 0, bytes = 0;
+  struct Argument {       // as an object's arguments say now
+    uint64_t buffer = 0;  // its serial
+    uint64_t offset = 0;
   };
   struct Item {
-    enum class Kind : uint8_t { launch, copy, fill } kind = Kind::launch;
-    uint32_t step = 0, phase = 0, word = 0;
+    hal::RecordedStep step;
     std::shared_ptr<ClKernel> kernel;
     Owned<cl_kernel> object;
-    Number groups;
-    std::vector<Number> scalars;
-    std::vector<RecordedUse> uses;
-    std::vector<Placed> placed;  // as the object's arguments say now
+    std::vector<Argument> placed;
     std::vector<uint32_t> given;
     bool fresh = true;
   };
-  static Result<Item> record_item(const Step& step, std::span<const std::shared_ptr<hal::Kernel>> kernels,
-                                  const std::map<Dim, int32_t>& block);
-  static Result<Number> number(Dim dim, const std::map<Dim, int32_t>& block);
-  Result<Placed> place(const RecordedUse& use, const hal::Binding& binding) const;
   Status launch(cl_command_queue queue, Item& item, const hal::Binding& binding);
   Status enqueue(cl_command_queue queue, Item& item, const hal::Binding& binding);
 

@@ -4,7 +4,7 @@
 
 #include "backends/opencl/commands.h"
 #include "base/version.h"
-#include "hal/work.h"
+#include "hal/waited_queue.h"
 
 namespace tern::opencl {
 namespace {
@@ -56,63 +56,29 @@ std::string build_options(const Driver& cl, cl_device_id device) {
   return options;
 }
 
-const ClBuffer& own(const hal::Buffer& buffer) { return static_cast<const ClBuffer&>(buffer); }
+cl_mem memory_of(const hal::Buffer& buffer) { return static_cast<const ClBuffer&>(buffer).memory(); }
 
-// The driver's queue is fed by whoever waits for the run, or by a thread of ours.
-class ClQueue final : public hal::Queue {
- public:
-  ClQueue(std::shared_ptr<Context> context, Owned<cl_command_queue> queue)
-      : context_(std::move(context)), queue_(std::move(queue)) {}
-  Status start() { return work_.start(); }
+struct Work {
+  std::shared_ptr<Context> context;
+  Owned<cl_command_queue> queue;
 
-  Result<hal::Ticket> submit(hal::Commands& commands, const hal::Binding& binding, std::span<const hal::Ticket>,
-                             const hal::SubmitOptions& options) override {
-    auto& list = static_cast<ClCommands&>(commands);
-    if (options.blocking) return work_.run([&] { return list.run(queue_.get(), binding, options); });
-    // The caller's spans may be gone by the time the worker gets here.
-    return work_.add([this, &list, slots = std::vector<hal::Slot>(binding.slots.begin(), binding.slots.end()),
-                      block = std::vector<int64_t>(binding.block.begin(), binding.block.end()),
-                      options] { return list.run(queue_.get(), {slots, block}, options); });
+  Status run(hal::Commands& commands, const hal::Binding& binding, const hal::SubmitOptions& options) const {
+    return static_cast<ClCommands&>(commands).run(queue.get(), binding, options);
   }
-  Result<hal::Ticket> upload(std::span<const std::byte> from, hal::Buffer& to, uint64_t at) override {
-    TERN_OK(hal::check_transfer(to, at, from.size()));
-    return transfer([this, from, memory = own(to).memory(), at]() -> cl_int {
-      if (from.empty()) return CL_SUCCESS;
-      return context_->cl.EnqueueWriteBuffer(queue_.get(), memory, CL_TRUE, at, from.size(), from.data(), 0, nullptr,
-                                             nullptr);
-    });
+  Status upload(std::span<const std::byte> from, const hal::Buffer& to, uint64_t at) const {
+    return moved(context->cl.EnqueueWriteBuffer(queue.get(), memory_of(to), CL_TRUE, at, from.size(), from.data(), 0,
+                                                nullptr, nullptr));
   }
-  Result<hal::Ticket> download(const hal::Buffer& from, uint64_t at, std::span<std::byte> to) override {
-    TERN_OK(hal::check_transfer(from, at, to.size()));
-    return transfer([this, to, memory = own(from).memory(), at]() -> cl_int {
-      if (to.empty()) return CL_SUCCESS;
-      return context_->cl.EnqueueReadBuffer(queue_.get(), memory, CL_TRUE, at, to.size(), to.data(), 0, nullptr,
-                                            nullptr);
-    });
+  Status download(const hal::Buffer& from, uint64_t at, std::span<std::byte> to) const {
+    return moved(context->cl.EnqueueReadBuffer(queue.get(), memory_of(from), CL_TRUE, at, to.size(), to.data(), 0,
+                                               nullptr, nullptr));
   }
-  Result<hal::Ticket> copy(const hal::Buffer& from, uint64_t from_at, hal::Buffer& to, uint64_t to_at,
-                           uint64_t bytes) override {
-    TERN_OK(hal::check_transfer(from, from_at, bytes));
-    TERN_OK(hal::check_transfer(to, to_at, bytes));
-    return transfer([this, source = own(from).memory(), target = own(to).memory(), from_at, to_at, bytes]() -> cl_int {
-      if (bytes == 0) return CL_SUCCESS;
-      const cl_int code =
-          context_->cl.EnqueueCopyBuffer(queue_.get(), source, target, from_at, to_at, bytes, 0, nullptr, nullptr);
-      return code != CL_SUCCESS ? code : context_->cl.Finish(queue_.get());
-    });
+  Status copy(const hal::Buffer& from, uint64_t from_at, const hal::Buffer& to, uint64_t to_at, uint64_t bytes) const {
+    TERN_OK(moved(context->cl.EnqueueCopyBuffer(queue.get(), memory_of(from), memory_of(to), from_at, to_at, bytes, 0,
+                                                nullptr, nullptr)));
+    return moved(context->cl.Finish(queue.get()));
   }
-  void then(hal::Ticket ticket, std::function<void(Status)> done) override { work_.then(ticket, std::move(done)); }
-  Status wait(hal::Ticket ticket, int64_t nanoseconds) override { return work_.wait(ticket, nanoseconds); }
-
- private:
-  template <class F>
-  Result<hal::Ticket> transfer(F move) {
-    return work_.run_or_add([move] { return checked(move(), "moving data"); });
-  }
-
-  std::shared_ptr<Context> context_;
-  Owned<cl_command_queue> queue_;
-  hal::OrderedWork work_;  // last: ends its work before the rest goes
+  static Status moved(cl_int code) { return checked(code, "moving data"); }
 };
 
 class ClDevice final : public hal::Device {
@@ -166,9 +132,7 @@ class ClDevice final : public hal::Device {
     Owned<cl_command_queue> made(context_->cl.CreateCommandQueue(context_->context.get(), context_->device, 0, &code),
                                  context_->cl.ReleaseCommandQueue);
     TERN_OK(checked(code, "opening a queue"));
-    auto queue = std::make_unique<ClQueue>(context_, std::move(made));
-    TERN_OK(queue->start());
-    return std::unique_ptr<hal::Queue>(std::move(queue));
+    return hal::WaitedQueue<Work>::open({context_, std::move(made)});
   }
 
  private:
@@ -191,10 +155,10 @@ Status check_device(const Driver& cl, cl_device_id device) {
 
 }  // namespace
 
-Result<std::vector<Description>> list_devices() {
+Result<std::vector<hal::Description>> list_devices() {
   TERN_TRY(const Driver* cl, driver());
   TERN_TRY(const std::vector<Found> all, find_devices(*cl));
-  std::vector<Description> out;
+  std::vector<hal::Description> out;
   for (const Found& found : all) {
     const auto text = [&](cl_device_info what) { return device_text(*cl, found.device, what); };
     out.push_back({text(CL_DEVICE_NAME) + ", " + text(CL_DEVICE_VERSION),

@@ -5,17 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "hal/described.h"
 #include "hal/device.h"
 
 namespace tern::opencl {
 
-struct Description {
-  std::string text;
-  unsigned workers = 0;
-  uint64_t memory = 0;  // bytes
-};
 // In the order of their numbers. Code::not_found, with what would bring one.
-Result<std::vector<Description>> list_devices();
+Result<std::vector<hal::Description>> list_devices();
 
 struct OpenclOptions {
   unsigned index = 0;

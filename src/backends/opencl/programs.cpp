@@ -14,24 +14,10 @@ Result<std::shared_ptr<hal::Kernel>> Programs::load(const Program& program, cons
     return make_error(Code::unsupported,
                       "an OpenCL device takes kernels as text; '" + def.name + "' comes in another form");
   }
-  const std::lock_guard lock(mutex_);
-  const auto find = [&](const KernelDef& d) -> std::shared_ptr<ClKernel> {
-    const auto it = known_.find(d.entry);
-    return it == known_.end() ? nullptr : it->second.lock();
-  };
-  if (find(def) == nullptr) {
-    std::map<std::string_view, const KernelDef*> missing{{def.entry, &def}};
-    for (const KernelDef& d : program.kernels) {
-      if (d.kind == KernelDef::Kind::text && find(d) == nullptr) missing.emplace(d.entry, &d);
-    }
-    std::vector<const KernelDef*> defs;
-    for (const auto& [entry, d] : missing) defs.push_back(d);
-    TERN_OK(build(defs));
-  }
-  return std::shared_ptr<hal::Kernel>(find(def));
+  return table_.load(program, def, [this](std::span<const KernelDef* const> defs) { return build(defs); });
 }
 
-Status Programs::build(std::span<const KernelDef* const> defs) {
+Result<std::vector<std::shared_ptr<ClKernel>>> Programs::build(std::span<const KernelDef* const> defs) {
   Hasher hasher;
   hasher.text(identity_).text(options_);
   for (const KernelDef* d : defs) hasher.bytes(d->code);
@@ -52,18 +38,16 @@ Status Programs::build(std::span<const KernelDef* const> defs) {
     }
   }
   const auto shared = std::make_shared<Owned<cl_program>>(std::move(program));
-  latest_.clear();
-  std::erase_if(known_, [](const auto& k) { return k.second.expired(); });
+  std::vector<std::shared_ptr<ClKernel>> out;
   for (const KernelDef* d : defs) {
     auto kernel = std::make_shared<ClKernel>();
     kernel->context = context_;
     kernel->program = shared;
     kernel->entry = d->entry;
     kernel->work_items = d->work_items;
-    known_[d->entry] = kernel;
-    latest_.push_back(std::move(kernel));
+    out.push_back(std::move(kernel));
   }
-  return ok();
+  return out;
 }
 
 Result<Owned<cl_program>> Programs::from_text(std::span<const KernelDef* const> defs) {

@@ -2,13 +2,11 @@
 // kept on disk.
 #pragma once
 
-#include <map>
-#include <mutex>
 #include <span>
 
 #include "backends/opencl/driver.h"
 #include "base/cache/disk_cache.h"
-#include "hal/device.h"
+#include "hal/kernel_table.h"
 
 namespace tern::opencl {
 
@@ -40,7 +38,7 @@ class Programs {
   Result<std::shared_ptr<hal::Kernel>> load(const Program& program, const KernelDef& def);
 
  private:
-  Status build(std::span<const KernelDef* const> defs);
+  Result<std::vector<std::shared_ptr<ClKernel>>> build(std::span<const KernelDef* const> defs);
   Result<Owned<cl_program>> from_text(std::span<const KernelDef* const> defs);
   Result<Owned<cl_program>> from_binary(std::span<const std::byte> binary);
   Result<std::vector<std::byte>> binary_of(cl_program program);
@@ -49,10 +47,7 @@ class Programs {
   std::shared_ptr<Context> context_;
   const std::string options_, identity_;
   const DiskCache cache_;
-  std::mutex mutex_;
-  std::map<std::string, std::weak_ptr<ClKernel>> known_;  // by entry
-  std::vector<std::shared_ptr<ClKernel>>
-      latest_;  // kept until the next are made, so that all of a program find each other
+  hal::KernelTable<ClKernel> table_;
 };
 
 }  // namespace tern::opencl

@@ -8,6 +8,7 @@
 #include "base/cache/disk_cache.h"
 #include "base/measure/memory.h"
 #include "base/platform/thread.h"
+#include "emit/kernel_spirv.h"
 #include "emit/kernel_text.h"
 #include "emit/llvm_compiler.h"
 #include "engine/code/packs.h"
@@ -116,19 +117,30 @@ Status compile_all(Program& program, const Caps& caps, const std::vector<size_t>
   return failure;
 }
 
-// In the device's language: written anew each time, since that takes less than looking texts up. Drivers keep what they
-// make of them.
-Status write_texts(Program& program, const Caps& caps, Sources& sources, CompileTimings& timings) {
-  for (size_t i = 0; i < program.kernels.size(); ++i) {
-    KernelDef& def = program.kernels[i];
-    if (def.kind != KernelDef::Kind::kir) continue;
-    TERN_TRY(const kir::Kernel kernel, kir::deserialize(def.code));
+// In the device's language: written anew each time, since that takes less than looking it up. Drivers keep what they
+// make of it.
+Status write_kernel(KernelDef& def, const Caps& caps) {
+  TERN_TRY(const kir::Kernel kernel, kir::deserialize(def.code));
+  const auto hold = [&](KernelDef::Kind kind, std::span<const std::byte> code, std::string entry, uint32_t work_items) {
+    def.code.assign(code.begin(), code.end());
+    def.kind = kind;
+    def.entry = std::move(entry);
+    def.work_items = work_items;
+  };
+  if (caps.form == KernelForm::spirv) {
+    TERN_TRY(KernelSpirv module, emit_spirv(kernel, caps));
+    hold(KernelDef::Kind::binary, std::as_bytes(std::span(module.words)), std::move(module.entry), module.invocations);
+  } else {
     TERN_TRY(KernelText text, emit_text(kernel, caps));
-    const auto bytes = std::as_bytes(std::span(text.text));
-    def.code.assign(bytes.begin(), bytes.end());
-    def.kind = KernelDef::Kind::text;
-    def.entry = std::move(text.entry);
-    def.work_items = text.work_items;
+    hold(KernelDef::Kind::text, std::as_bytes(std::span(text.text)), std::move(text.entry), text.work_items);
+  }
+  return ok();
+}
+
+Status write_kernels(Program& program, const Caps& caps, Sources& sources, CompileTimings& timings) {
+  for (size_t i = 0; i < program.kernels.size(); ++i) {
+    if (program.kernels[i].kind != KernelDef::Kind::kir) continue;
+    TERN_OK(write_kernel(program.kernels[i], caps));
     sources[i] = KernelSource::text;
     ++timings.kernels_text;
   }
@@ -156,8 +168,8 @@ Result<Sources> emit_kernels(Program& program, const Caps& caps, const EmitOptio
     ++timings.kernels;
     if (!caps.mixed_access) TERN_OK(follow_signature(def));
   }
-  if (caps.form == KernelForm::text) {
-    TERN_OK(write_texts(program, caps, sources, timings));
+  if (caps.form == KernelForm::text || caps.form == KernelForm::spirv) {
+    TERN_OK(write_kernels(program, caps, sources, timings));
     return sources;
   }
   from_pack(program, caps, packs_folder(options.pack_dir), sources, timings);
