@@ -146,7 +146,7 @@ TEST_P(RandomGraphs, GiveWhatTheReferenceSays) {
   const auto device = open_device(GetParam());
   ASSERT_TRUE(device.ok()) << device.error().message();
   // A driver's compiler takes seconds for each graph.
-  const uint32_t graphs = std::string_view(GetParam()) == test::kOpencl ? 6 : 100;
+  const uint32_t graphs = test::driven(GetParam()) ? 6 : 100;
   for (uint32_t seed = 0; seed < graphs; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     auto graph = test::Author(seed).write(12 + static_cast<int>(seed) % 30).finish();
@@ -156,7 +156,7 @@ TEST_P(RandomGraphs, GiveWhatTheReferenceSays) {
     if (HasFatalFailure()) return;
   }
 }
-INSTANTIATE_TEST_SUITE_P(Devices, RandomGraphs, testing::Values("cpu", "mean", test::kOpencl));
+INSTANTIATE_TEST_SUITE_P(Devices, RandomGraphs, testing::Values("cpu", "mean", test::kOpencl, test::kVulkan));
 
 }  // namespace
 }  // namespace tern

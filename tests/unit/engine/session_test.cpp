@@ -414,7 +414,7 @@ TEST_P(SessionTest, ProfilesEachStep) {
   EXPECT_GT(flop, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, SessionTest, testing::Values("cpu", "mean", test::kOpencl));
+INSTANTIATE_TEST_SUITE_P(Devices, SessionTest, testing::Values("cpu", "mean", test::kOpencl, test::kVulkan));
 
 }  // namespace
 }  // namespace tern

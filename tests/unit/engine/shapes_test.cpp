@@ -251,7 +251,7 @@ TEST_P(Shapes, TheRestBehindASymbol) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Shapes, testing::Values("cpu", "mean", test::kOpencl));
+INSTANTIATE_TEST_SUITE_P(Devices, Shapes, testing::Values("cpu", "mean", test::kOpencl, test::kVulkan));
 
 }  // namespace
 }  // namespace tern
