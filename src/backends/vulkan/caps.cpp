@@ -89,6 +89,9 @@ Abilities abilities_of(const Driver& vk, VkPhysicalDevice device) {
   out.driver = driver.driverName[0] == '\0'
                    ? "driver " + std::to_string(all.properties.driverVersion)
                    : std::string(driver.driverName) + (driver.driverInfo[0] == '\0' ? "" : " ") + driver.driverInfo;
+  // Its loads from storage buffers go lane by lane through memory, its fetches of texels through registers: SmolLM2
+  // decodes several times faster with them.
+  out.texels = driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE;
   out.float_controls = floats.shaderSignedZeroInfNanPreserveFloat32 != VK_FALSE;
   out.fast_dot = dot.integerDotProduct4x8BitPackedMixedSignednessAccelerated != VK_FALSE;
   return out;
@@ -102,6 +105,7 @@ Caps caps_of(const Abilities& abilities, uint64_t memory) {
   caps.language = "spirv";
   if (abilities.float_controls) caps.language += "+float_controls";
   if (abilities.fast_dot) caps.language += "+integer_dot";
+  if (abilities.texels) caps.language += "+texels";
   caps.isa = caps.language + ", " + abilities.properties.deviceName + ", " + abilities.driver;
   const bool processor = abilities.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   caps.workers = processor ? allowed_cores() : 1;  // Vulkan does not tell
@@ -124,7 +128,8 @@ Caps caps_of(const Abilities& abilities, uint64_t memory) {
   caps.max_binding_bytes = limits.maxStorageBufferRange / 4 * 4;
   caps.max_bindings = std::min({limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers,
                                 limits.maxPerStageResources, 64u});
-  caps.offset_alignment = static_cast<uint32_t>(std::max<uint64_t>(64, limits.minStorageBufferOffsetAlignment));
+  caps.offset_alignment = static_cast<uint32_t>(
+      std::max<uint64_t>({64, limits.minStorageBufferOffsetAlignment, limits.minTexelBufferOffsetAlignment}));
   caps.max_groups = limits.maxComputeWorkGroupCount[0];
   caps.memory_limit = memory;
   caps.launch_s = 5e-6;
@@ -140,10 +145,12 @@ Result<std::shared_ptr<Context>> open_context(const Driver& vk, VkPhysicalDevice
   context->physical = device;
   context->most_groups = limits.maxComputeWorkGroupCount[0];
   context->most_binding = limits.maxStorageBufferRange;
-  context->offset_alignment = std::max<uint64_t>(1, limits.minStorageBufferOffsetAlignment);
+  context->offset_alignment =
+      std::max<uint64_t>({1, limits.minStorageBufferOffsetAlignment, limits.minTexelBufferOffsetAlignment});
   TERN_TRY(context->family, compute_family(vk, device));
   Chain chain(vk, device, abilities.properties.apiVersion);
   chain.features.features = {};
+  chain.features.features.robustBufferAccess = abilities.texels ? VK_TRUE : VK_FALSE;  // emit/kernel_spirv.h
   chain.features.features.shaderInt64 = abilities.int64 ? VK_TRUE : VK_FALSE;
   chain.features.features.shaderFloat64 = abilities.float64 ? VK_TRUE : VK_FALSE;
   const float priority = 1;

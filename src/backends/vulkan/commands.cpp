@@ -11,6 +11,16 @@ constexpr uint32_t kPiece = 64;
 
 uint64_t whole_words(uint64_t bytes) { return std::max<uint64_t>(4, (bytes + 3) / 4 * 4); }
 
+VkWriteDescriptorSet write_of(VkDescriptorSet set, uint32_t number, VkDescriptorType type) {
+  VkWriteDescriptorSet out{};
+  out.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
+  out.dstSet = set;
+  out.dstBinding = number;
+  out.descriptorCount = 1;
+  out.descriptorType = type;
+  return out;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<VulkanCommands>> VulkanCommands::record(std::shared_ptr<Context> context, const Program& program,
@@ -40,20 +50,23 @@ Result<std::unique_ptr<VulkanCommands>> VulkanCommands::record(std::shared_ptr<C
 Status VulkanCommands::make_sets() {
   const Driver& vk = context_->vk;
   std::vector<VkDescriptorSetLayout> layouts;
-  uint32_t bindings = 0;
+  uint32_t bindings = 0, texels = 0;
   for (const Item& item : items_) {
     if (!item.kernel) continue;
     layouts.push_back(item.kernel->layout->set.get());
     bindings += item.kernel->bindings;
+    texels += static_cast<uint32_t>(item.kernel->texels.size());
+    if (!item.kernel->texels.empty()) layouts.push_back(item.kernel->layout->texels.get());
   }
   if (layouts.empty()) return ok();
   sets_ = Owned<VkDescriptorPool>(context_, vk.DestroyDescriptorPool);
-  const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, std::max(1u, bindings)};
+  const VkDescriptorPoolSize sizes[] = {{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, std::max(1u, bindings)},
+                                        {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, std::max(1u, texels)}};
   VkDescriptorPoolCreateInfo pool{};
   pool.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
   pool.maxSets = static_cast<uint32_t>(layouts.size());
-  pool.poolSizeCount = 1;
-  pool.pPoolSizes = &size;
+  pool.poolSizeCount = 2;
+  pool.pPoolSizes = sizes;
   TERN_OK(checked(vk.CreateDescriptorPool(context_->device, &pool, nullptr, sets_.put()), "making room for bindings"));
   VkDescriptorSetAllocateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
@@ -64,7 +77,9 @@ Status VulkanCommands::make_sets() {
   TERN_OK(checked(vk.AllocateDescriptorSets(context_->device, &info, sets.data()), "making room for bindings"));
   size_t next = 0;
   for (Item& item : items_) {
-    if (item.kernel) item.set = sets[next++];
+    if (!item.kernel) continue;
+    item.sets[0] = sets[next++];
+    if (!item.kernel->texels.empty()) item.sets[1] = sets[next++];
   }
   return ok();
 }
@@ -90,7 +105,8 @@ Result<bool> VulkanCommands::resolve(Item& item, const hal::Binding& binding) {
     }
     if (moved) {
       TERN_OK(check(item));
-      point(item);
+      point_storage(item);
+      TERN_OK(point_texels(item));
     }
   }
   return changed || moved;
@@ -116,19 +132,47 @@ Status VulkanCommands::check(const Item& item) const {
   return ok();
 }
 
-void VulkanCommands::point(Item& item) {
+void VulkanCommands::point_storage(const Item& item) const {
   std::vector<VkDescriptorBufferInfo> where;
   for (const Place& p : item.placed) where.push_back({p.handle, p.offset, whole_words(p.bytes)});
-  std::vector<VkWriteDescriptorSet> writes(where.size());
+  std::vector<VkWriteDescriptorSet> writes;
   for (size_t i = 0; i < where.size(); ++i) {
-    writes[i].sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
-    writes[i].dstSet = item.set;
-    writes[i].dstBinding = static_cast<uint32_t>(i);
-    writes[i].descriptorCount = 1;
-    writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-    writes[i].pBufferInfo = &where[i];
+    writes.push_back(write_of(item.sets[0], static_cast<uint32_t>(i), VK_DESCRIPTOR_TYPE_STORAGE_BUFFER));
+    writes.back().pBufferInfo = &where[i];
   }
   context_->vk.UpdateDescriptorSets(context_->device, static_cast<uint32_t>(writes.size()), writes.data(), 0, nullptr);
+}
+
+Status VulkanCommands::point_texels(Item& item) const {
+  constexpr VkFormat kFormats[] = {VK_FORMAT_R32_UINT, VK_FORMAT_R32G32_UINT, VK_FORMAT_R32G32B32A32_UINT};
+  constexpr size_t kWord = 2;  // the logarithm of the first one's bytes
+  item.views.clear();
+  const std::vector<uint32_t>& texels = item.kernel->texels;
+  for (const uint32_t number : texels) {
+    const size_t binding = number / 8, logarithm = number % 8;
+    if (binding >= item.placed.size() || logarithm < kWord || logarithm - kWord >= std::size(kFormats))
+      return make_error(Code::internal, "a module of " + item.kernel->entry + " has a binding that is not there");
+    const Place& p = item.placed[binding];
+    const uint64_t texel = uint64_t{1} << logarithm;  // buffers end at a whole one (VulkanBuffer::allocate)
+    VkBufferViewCreateInfo info{};
+    info.sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO;
+    info.buffer = p.handle;
+    info.format = kFormats[logarithm - kWord];
+    info.offset = p.offset;
+    info.range = (whole_words(p.bytes) + texel - 1) / texel * texel;
+    Owned<VkBufferView> view(context_, context_->vk.DestroyBufferView);
+    TERN_OK(checked(context_->vk.CreateBufferView(context_->device, &info, nullptr, view.put()), "viewing a buffer"));
+    item.views.push_back(std::move(view));
+  }
+  std::vector<VkBufferView> views;
+  for (const auto& view : item.views) views.push_back(view.get());
+  std::vector<VkWriteDescriptorSet> writes;
+  for (size_t i = 0; i < views.size(); ++i) {
+    writes.push_back(write_of(item.sets[1], texels[i], VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER));
+    writes.back().pTexelBufferView = &views[i];
+  }
+  context_->vk.UpdateDescriptorSets(context_->device, static_cast<uint32_t>(writes.size()), writes.data(), 0, nullptr);
+  return ok();
 }
 
 void VulkanCommands::encode(VkCommandBuffer buffer, Item& item) {
@@ -144,7 +188,8 @@ void VulkanCommands::encode(VkCommandBuffer buffer, Item& item) {
   if (item.groups == 0) return;
   const VkPipelineLayout layout = item.kernel->layout->pipeline.get();
   vk.CmdBindPipeline(buffer, VK_PIPELINE_BIND_POINT_COMPUTE, item.kernel->pipeline.get());
-  vk.CmdBindDescriptorSets(buffer, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &item.set, 0, nullptr);
+  vk.CmdBindDescriptorSets(buffer, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, item.sets[1] == VK_NULL_HANDLE ? 1 : 2,
+                           item.sets, 0, nullptr);
   const auto bytes = static_cast<uint32_t>(item.words.size() * sizeof(uint32_t));
   for (uint64_t first = 0; first < item.groups; first += context_->most_groups) {
     item.words[0] = static_cast<uint32_t>(first);

@@ -25,7 +25,8 @@ class VulkanCommands final : public hal::Commands {
   struct Item {
     hal::RecordedStep step;
     std::shared_ptr<VulkanKernel> kernel;
-    VkDescriptorSet set = VK_NULL_HANDLE;
+    VkDescriptorSet sets[2] = {};            // of storage buffers, and of texels where the kernel has them
+    std::vector<Owned<VkBufferView>> views;  // of the kernel's texels
     // As the command buffers say now.
     std::vector<Place> placed;
     std::vector<uint32_t> words;  // push constants: the first group, then dims
@@ -36,7 +37,8 @@ class VulkanCommands final : public hal::Commands {
   // Whether anything of the item is not as it was.
   Result<bool> resolve(Item& item, const hal::Binding& binding);
   Status check(const Item& item) const;
-  void point(Item& item);
+  void point_storage(const Item& item) const;
+  Status point_texels(Item& item) const;
   void encode(VkCommandBuffer buffer, Item& item);
   // In pieces of so many steps, a command buffer each.
   Status record_pieces(uint32_t steps);

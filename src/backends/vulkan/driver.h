@@ -61,7 +61,7 @@ struct Abilities {
   std::string driver;  // its name and version
   VkPhysicalDeviceSubgroupProperties subgroup{};
   bool int64 = false, float64 = false, storage16 = false, storage8 = false, float_controls = false, dot = false,
-       fast_dot = false;
+       fast_dot = false, texels = false;
 };
 Abilities abilities_of(const Driver& vk, VkPhysicalDevice device);
 Caps caps_of(const Abilities& abilities, uint64_t memory);

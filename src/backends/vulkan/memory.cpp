@@ -63,7 +63,8 @@ Status VulkanBuffer::allocate(Context& context, uint32_t type, bool mapped) {
   VkBufferCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
   info.size = std::max<uint64_t>((bytes_ + 15) / 16 * 16, 16);  // bindings end at whole words
-  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT |
+               VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
   TERN_OK(checked(vk.CreateBuffer(context.device, &info, nullptr, buffer_.put()), "making a buffer"));
   VkMemoryRequirements need;
   vk.GetBufferMemoryRequirements(context.device, buffer_.get(), &need);

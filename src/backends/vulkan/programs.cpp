@@ -1,6 +1,8 @@
 #include "backends/vulkan/programs.h"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace tern::vulkan {
 namespace {
@@ -15,6 +17,47 @@ Result<std::vector<uint32_t>> words_of(const KernelDef& def) {
   if (def.code.size() % 4 != 0 || words.size() < 5 || words[0] != kMagic)
     return make_error(Code::malformed, "kernel '" + def.name + "' is no SPIR-V module");
   return words;
+}
+
+// What the module has in set 1.
+std::vector<uint32_t> texels_of(std::span<const uint32_t> words) {
+  constexpr uint32_t kHead = 5, kDecorate = 71, kBinding = 33, kSet = 34;
+  std::map<uint32_t, uint32_t> sets, bindings;  // by id
+  for (size_t i = kHead; i < words.size();) {
+    const uint32_t length = words[i] >> 16;
+    if (length == 0 || length > words.size() - i) break;
+    if ((words[i] & 0xffff) == kDecorate && length == 4) {
+      if (words[i + 2] == kSet) sets[words[i + 1]] = words[i + 3];
+      if (words[i + 2] == kBinding) bindings[words[i + 1]] = words[i + 3];
+    }
+    i += length;
+  }
+  std::vector<uint32_t> out;
+  for (const auto& [id, binding] : bindings) {
+    if (sets[id] == 1) out.push_back(binding);
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+Result<Owned<VkDescriptorSetLayout>> set_layout(const std::shared_ptr<Context>& context, VkDescriptorType type,
+                                                std::span<const uint32_t> numbers) {
+  std::vector<VkDescriptorSetLayoutBinding> all(numbers.size());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    all[i].binding = numbers[i];
+    all[i].descriptorType = type;
+    all[i].descriptorCount = 1;
+    all[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+  }
+  VkDescriptorSetLayoutCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
+  info.bindingCount = static_cast<uint32_t>(all.size());
+  info.pBindings = all.data();
+  Owned<VkDescriptorSetLayout> out(context, context->vk.DestroyDescriptorSetLayout);
+  TERN_OK(checked(context->vk.CreateDescriptorSetLayout(context->device, &info, nullptr, out.put()),
+                  "describing bindings"));
+  return out;
 }
 
 }  // namespace
@@ -55,7 +98,8 @@ Result<std::shared_ptr<VulkanKernel>> Programs::make(const KernelDef& def, VkPip
   auto kernel = std::make_shared<VulkanKernel>();
   kernel->entry = def.entry;
   kernel->bindings = static_cast<uint32_t>(def.sig.bindings.size());
-  TERN_TRY(kernel->layout, layout(kernel->bindings));
+  kernel->texels = texels_of(words);
+  TERN_TRY(kernel->layout, layout(kernel->bindings, kernel->texels));
   Owned<VkShaderModule> module(context_, vk.DestroyShaderModule);
   VkShaderModuleCreateInfo code{};
   code.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
@@ -81,36 +125,29 @@ Result<std::shared_ptr<VulkanKernel>> Programs::make(const KernelDef& def, VkPip
   return kernel;
 }
 
-Result<std::shared_ptr<const Layout>> Programs::layout(uint32_t bindings) {
-  if (const auto it = layouts_.find(bindings); it != layouts_.end()) return it->second;
+Result<std::shared_ptr<const Layout>> Programs::layout(uint32_t bindings, const std::vector<uint32_t>& texels) {
+  std::shared_ptr<const Layout>& known = layouts_[{bindings, texels}];
+  if (known != nullptr) return known;
   const Driver& vk = context_->vk;
   auto out = std::make_shared<Layout>();
-  out->set = Owned<VkDescriptorSetLayout>(context_, vk.DestroyDescriptorSetLayout);
   out->pipeline = Owned<VkPipelineLayout>(context_, vk.DestroyPipelineLayout);
-  std::vector<VkDescriptorSetLayoutBinding> all(bindings);
-  for (uint32_t i = 0; i < bindings; ++i) {
-    all[i].binding = i;
-    all[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-    all[i].descriptorCount = 1;
-    all[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+  std::vector<uint32_t> numbers(bindings);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  TERN_TRY(out->set, set_layout(context_, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, numbers));
+  if (!texels.empty()) {
+    TERN_TRY(out->texels, set_layout(context_, VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, texels));
   }
-  VkDescriptorSetLayoutCreateInfo set{};
-  set.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
-  set.bindingCount = bindings;
-  set.pBindings = all.data();
-  TERN_OK(
-      checked(vk.CreateDescriptorSetLayout(context_->device, &set, nullptr, out->set.put()), "describing bindings"));
   const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushBytes};
-  const VkDescriptorSetLayout sets[] = {out->set.get()};
+  const VkDescriptorSetLayout sets[] = {out->set.get(), out->texels.get()};
   VkPipelineLayoutCreateInfo pipeline{};
   pipeline.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
-  pipeline.setLayoutCount = 1;
+  pipeline.setLayoutCount = texels.empty() ? 1 : 2;
   pipeline.pSetLayouts = sets;
   pipeline.pushConstantRangeCount = 1;
   pipeline.pPushConstantRanges = &push;
   TERN_OK(checked(vk.CreatePipelineLayout(context_->device, &pipeline, nullptr, out->pipeline.put()),
                   "describing bindings"));
-  return layouts_[bindings] = std::move(out);
+  return known = std::move(out);
 }
 
 // Drivers look at the head of what was kept, and begin anew where it is not theirs.

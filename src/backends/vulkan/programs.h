@@ -9,9 +9,9 @@
 
 namespace tern::vulkan {
 
-// What kernels with equally many bindings share.
+// What kernels with the same bindings share.
 struct Layout {
-  Owned<VkDescriptorSetLayout> set;
+  Owned<VkDescriptorSetLayout> set, texels;  // sets 0 and 1
   Owned<VkPipelineLayout> pipeline;
 };
 
@@ -20,6 +20,7 @@ struct VulkanKernel final : hal::Kernel {
   Owned<VkPipeline> pipeline;
   std::string entry;
   uint32_t bindings = 0;
+  std::vector<uint32_t> texels;  // of set 1: binding * 8 + the logarithm of a texel's bytes
 };
 
 // Thread-safe.
@@ -35,14 +36,15 @@ class Programs {
   using Kernels = std::vector<std::shared_ptr<VulkanKernel>>;
   Result<Kernels> build(std::span<const KernelDef* const> defs);
   Result<std::shared_ptr<VulkanKernel>> make(const KernelDef& def, VkPipelineCache cache);
-  Result<std::shared_ptr<const Layout>> layout(uint32_t bindings);
+  Result<std::shared_ptr<const Layout>> layout(uint32_t bindings, const std::vector<uint32_t>& texels);
   Result<Owned<VkPipelineCache>> open_cache(std::span<const std::byte> kept);
   std::vector<std::byte> data_of(VkPipelineCache cache) const;
 
   std::shared_ptr<Context> context_;
   const std::string identity_;
   const DiskCache cache_;
-  std::map<uint32_t, std::shared_ptr<const Layout>> layouts_;  // by bindings; under the table's lock
+  // By bindings and texels; under the table's lock.
+  std::map<std::pair<uint32_t, std::vector<uint32_t>>, std::shared_ptr<const Layout>> layouts_;
   hal::KernelTable<VulkanKernel> table_;
 };
 

@@ -1,6 +1,7 @@
 #include "emit/spirv/writer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "emit/entry.h"
 
@@ -41,6 +42,7 @@ Result<KernelSpirv> SpirvWriter::write() {
   declare_arrays();
   declare_dims();
   declare_leaves();
+  find_shared_fetches();
   block(0);
   if (error_) return *error_;
   const std::string name = entry_name(k_);
@@ -84,7 +86,8 @@ void SpirvWriter::features() {
   m_.capability(Shader);
   const auto any = [&](auto holds) {
     return std::any_of(k_.nodes.begin(), k_.nodes.end(), [&](const Node& n) { return holds(n.type); }) ||
-           std::any_of(k_.views.begin(), k_.views.end(), [&](const kir::View& v) { return holds(v.type); }) ||
+           std::any_of(k_.views.begin(), k_.views.end(),
+                       [&](const kir::View& v) { return !is_texel(v) && holds(v.type); }) ||
            std::any_of(k_.arrays.begin(), k_.arrays.end(), [&](const kir::Array& a) { return holds(a.type); });
   };
   if (any([](Type t) { return t == kir::f64; })) m_.capability(Float64);
@@ -113,8 +116,13 @@ SpirvWriter::Id SpirvWriter::block_of(Id element, uint32_t stride) {
 void SpirvWriter::declare_bindings() {
   const bool barriers = uses(k_, Op::barrier);
   for (const kir::View& view : k_.views) {
+    const uint32_t bytes = view.width * type_bytes(view.type);
+    if (is_texel(view)) {
+      views_.push_back(declare_texels(view));
+      continue;
+    }
     const Id one = type(view.type), element = view.width == 1 ? one : vector(one, view.width);
-    const Id id = m_.variable(block_of(element, view.width * type_bytes(view.type)), StorageBuffer);
+    const Id id = m_.variable(block_of(element, bytes), StorageBuffer);
     m_.decorate(id, DescriptorSet, {0});
     m_.decorate(id, BindingNumber, {view.binding});
     const kir::Access access = k_.bindings[view.binding].access;
@@ -149,41 +157,35 @@ void SpirvWriter::declare_dims() {
   }
 }
 
+// Each is read once, before all else.
 SpirvWriter::Id SpirvWriter::built_in(BuiltInName name, Id type) {
+  const auto [place, added] = built_ins_.emplace(name, 0);
+  if (!added) return place->second;
+  if (name != LocalInvocationIndex && name != WorkgroupId) m_.capability(GroupNonUniform);
   const Id id = m_.variable(pointer(Input, type), Input);
   m_.decorate(id, BuiltIn, {name});
   inputs_.push_back(id);
-  return m_.result(OpLoad, type, {id});
+  return place->second = m_.result(OpLoad, type, {id});
 }
 
-// Leaves stand in no list: each is read once, before all else.
+// Leaves stand in no list.
 void SpirvWriter::declare_leaves() {
-  std::map<Op, Id> known;
-  const auto once = [&](Op op, auto make) {
-    const auto [place, added] = known.emplace(op, 0);
-    if (added) place->second = make();
-    return place->second;
-  };
+  Id group = 0;
   for (Ref r = 0; r < k_.nodes.size(); ++r) {
     const Node& n = k_.nodes[r];
-    const auto word_of = [&](BuiltInName name) {
-      return once(n.op, [&] {
-        if (name != LocalInvocationIndex) m_.capability(GroupNonUniform);
-        return built_in(name, word());
-      });
-    };
     switch (n.op) {
       case Op::constant: ids_[r] = number(n.type, n.imm); break;
       case Op::dim: ids_[r] = dims_[n.imm]; break;
-      case Op::lane: ids_[r] = word_of(LocalInvocationIndex); break;
-      case Op::subgroup_id: ids_[r] = word_of(SubgroupId); break;
-      case Op::subgroup_lane: ids_[r] = word_of(SubgroupLocalInvocationId); break;
-      case Op::subgroup_count: ids_[r] = word_of(NumSubgroups); break;
+      case Op::lane: ids_[r] = built_in(LocalInvocationIndex, word()); break;
+      case Op::subgroup_id: ids_[r] = built_in(SubgroupId, word()); break;
+      case Op::subgroup_lane: ids_[r] = built_in(SubgroupLocalInvocationId, word()); break;
+      case Op::subgroup_count: ids_[r] = built_in(NumSubgroups, word()); break;
       case Op::group:
-        ids_[r] = once(n.op, [&] {
+        if (group == 0) {
           const Id all = built_in(WorkgroupId, vector(word(), 3));
-          return words(OpIAdd, m_.result(OpCompositeExtract, word(), {all, 0}), first_group_);
-        });
+          group = words(OpIAdd, m_.result(OpCompositeExtract, word(), {all, 0}), first_group_);
+        }
+        ids_[r] = group;
         break;
       default: break;
     }
@@ -193,7 +195,11 @@ void SpirvWriter::declare_leaves() {
 // ---- statements
 
 void SpirvWriter::block(uint32_t index) {
+  const uint32_t outer = std::exchange(block_, index);
+  const size_t before = fetches_.size();
   for (const Ref r : k_.blocks[index]) statement(r);
+  fetches_.resize(before);
+  block_ = outer;
 }
 
 void SpirvWriter::statement(Ref r) {
@@ -260,7 +266,7 @@ void SpirvWriter::variable(Ref r) {
 void SpirvWriter::memory(Ref r) {
   const Node& n = at(r);
   switch (n.op) {
-    case Op::load: ids_[r] = loaded(n, element(n)); return;
+    case Op::load: ids_[r] = is_texel(k_.views[n.imm]) ? fetched(n) : loaded(n); return;
     case Op::store: return store(n, element(n));
     case Op::wg_load:
     case Op::wg_store: {
@@ -280,10 +286,10 @@ SpirvWriter::Id SpirvWriter::element(const Node& n) {
   return m_.result(OpAccessChain, pointer(StorageBuffer, all), {views_[n.imm], word(0), value(n.a)});
 }
 
-SpirvWriter::Id SpirvWriter::loaded(const Node& n, Id pointer) {
+SpirvWriter::Id SpirvWriter::loaded(const Node& n) {
   const kir::View& view = k_.views[n.imm];
   const Id one = type(view.type);
-  const Id raw = m_.result(OpLoad, view.width == 1 ? one : vector(one, view.width), {pointer});
+  const Id raw = m_.result(OpLoad, view.width == 1 ? one : vector(one, view.width), {element(n)});
   if (type_bytes(view.type) >= 4) return raw;
   const Id wide =
       m_.result(kir::is_signed(view.type) && view.type != kir::f16 ? OpSConvert : OpUConvert, word(), {raw});

@@ -6,12 +6,14 @@
 
 #include "emit/kernel_spirv.h"
 #include "emit/spirv/module.h"
+#include "kir/uniformity.h"
 
 namespace tern::emit {
 
 class SpirvWriter {
  public:
-  SpirvWriter(const kir::Kernel& kernel, const Caps& caps) : k_(kernel), caps_(caps), ids_(kernel.nodes.size()) {}
+  SpirvWriter(const kir::Kernel& kernel, const Caps& caps)
+      : k_(kernel), caps_(caps), ids_(kernel.nodes.size()), uniform_(kir::uniformity(kernel, kir::Strength::strict)) {}
   Result<KernelSpirv> write();
 
  private:
@@ -56,9 +58,28 @@ class SpirvWriter {
   void variable(Ref r);
   void memory(Ref r);
   Id element(const Node& n);
-  Id loaded(const Node& n, Id pointer);
+  Id loaded(const Node& n);
   void store(const Node& n, Id pointer);
   Id together(const Node& n);
+
+  // ---- elements as texels (texels.cpp)
+  // A fetch that a subgroup shares: so many elements from an index on, one a lane.
+  struct Fetch {
+    uint32_t texels;  // number in set 1
+    Ref base;
+    uint32_t chunk;  // of as many elements as a subgroup has lanes
+    Id word = 0;
+    bool alike(const Fetch& o) const { return texels == o.texels && base == o.base && chunk == o.chunk; }
+  };
+  bool is_texel(const kir::View& view) const;
+  Id image() { return m_.global(spv::OpTypeImage, 0, {word(), spv::kBufferImage, 0, 0, 0, 1, 0}); }
+  Id declare_texels(const kir::View& view);
+  Id texel(const Node& n, Id index);
+  Id fetched(const Node& n);
+  Id fetch_once(const Node& n, Fetch fetch);
+  std::optional<Fetch> shareable(const Node& n, uint32_t in_block, uint32_t& lane) const;
+  std::optional<Fetch> shared_fetch(const Node& n, uint32_t in_block, uint32_t& lane) const;
+  void find_shared_fetches();
 
   // ---- values
   Id value(Ref r) { return ids_[r]; }
@@ -85,9 +106,15 @@ class SpirvWriter {
   std::vector<Id> ids_;             // of nodes: their values, and of variables where they lie
   std::vector<Id> views_, arrays_;  // variables
   std::map<Id, Id> blocks_;         // the pointer to a buffer of such elements
+  std::map<spv::BuiltInName, Id> built_ins_;
   SpirvModule::Words inputs_;
   Id first_group_ = 0;
   std::vector<Id> dims_;
+  const kir::Uniformity uniform_;
+  uint32_t block_ = 0;
+  std::vector<Fetch> shared_;   // by more than one load
+  std::vector<Fetch> fetches_;  // seen from here
+  Id subgroup_lane_ = 0;
   std::optional<Error> error_;
 };
 

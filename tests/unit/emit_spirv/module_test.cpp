@@ -42,6 +42,8 @@ std::vector<Place> places() {
   out.back().caps.language = "spirv+float_controls+integer_dot";
   out.push_back({"writes products of bytes out", spirv_caps()});
   out.back().caps.dot4 = Dot4::fast;
+  out.push_back({"fetches texels", spirv_caps()});
+  out.back().caps.language = "spirv+texels";
   out.push_back({"fuses", spirv_caps()});
   out.back().caps.fma = true;
   return out;
@@ -58,6 +60,7 @@ TEST(Spirv, ModulesAreSound) {
       EXPECT_EQ(module->invocations, c.kernel.lanes);
       modules.push_back(std::move(*module));
     }
+    modules.push_back(*emit_spirv(alike_case(place.caps).kernel, place.caps));
     ASSERT_FALSE(HasFatalFailure());
     EXPECT_EQ(faults_of(modules), "");
   }
@@ -85,6 +88,31 @@ TEST(Spirv, EqualKernelsGiveEqualWords) {
     EXPECT_EQ(a->words, b->words) << first[i].name;
     EXPECT_TRUE(entries.insert(a->entry).second) << a->entry;
   }
+}
+
+// Instructions of one kind.
+size_t count(const KernelSpirv& m, uint32_t op) {
+  size_t found = 0;
+  for (size_t i = 5; i < m.words.size(); i += m.words[i] >> 16) found += (m.words[i] & 0xffff) == op;
+  return found;
+}
+
+TEST(Spirv, LanesFetchSideBySideWhatIsAlike) {
+  constexpr uint32_t kFetch = 95, kBroadcast = 337;
+  Caps caps = spirv_caps();
+  caps.language = "spirv+texels";
+  const auto module = emit_spirv(alike_case(caps).kernel, caps);
+  ASSERT_TRUE(module.ok());
+  EXPECT_EQ(count(*module, kFetch), 2u);  // ten words are two times eight lanes
+  EXPECT_EQ(count(*module, kBroadcast), 10u);
+  const auto alone = emit_spirv(alike_case(poor(caps)).kernel, [&] {
+    Caps c = poor(caps);
+    c.language = caps.language;
+    return c;
+  }());
+  ASSERT_TRUE(alone.ok());
+  EXPECT_EQ(count(*alone, kFetch), 10u);
+  EXPECT_EQ(count(*alone, kBroadcast), 0u);
 }
 
 Result<KernelSpirv> with_dims(uint32_t count, const Caps& caps) {

@@ -28,4 +28,21 @@ inline Caps poor(Caps caps) {
   return caps;
 }
 
+// Ten words of x that are equal in all lanes, past the last of which x ends.
+inline TextCase alike_case(const Caps& caps) {
+  using namespace kir;
+  B b("alike", 32, caps);
+  Buffer x = buffer("x", f32), y = buffer("y", f32, write);
+  V sum = cast(f32, lane());
+  for (int i = 0; i < 10; ++i) sum = sum + x[group() * 10 + i] * static_cast<float>(i + 1);
+  y.store(group() * 32 + lane(), sum);
+  const auto kernel = b.finish();
+  EXPECT_TRUE(kernel.ok());
+  constexpr uint32_t kAlike = 3;
+  std::vector<float> in(kAlike * 10);
+  Random r(9);
+  for (float& v : in) v = r.real();
+  return {"alike", *kernel, {bytes_of(in), std::vector<std::byte>(kAlike * 32 * 4)}, {}, kAlike};
+}
+
 }  // namespace tern::test

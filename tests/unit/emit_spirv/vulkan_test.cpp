@@ -40,6 +40,7 @@ void compare(const std::string& form, const std::function<Caps(Caps)>& change, u
   DriverBench bench(std::move(device));
   const Caps caps = change(bench.device->caps());
   for (const TextCase& c : text_cases(caps, random)) bench.add(c, writer(caps));
+  bench.add(alike_case(caps), writer(caps));
   ASSERT_FALSE(testing::Test::HasFatalFailure());
   bench.run_and_compare(print);
 }
