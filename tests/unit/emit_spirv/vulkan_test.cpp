@@ -3,6 +3,7 @@
 #include "unit/emit_spirv/modules.h"
 #include "unit/emit_text/driver_bench.h"
 #include "unit/places.h"
+#include "unit/temp_folder.h"
 
 namespace tern::test {
 namespace {
@@ -108,6 +109,29 @@ TEST(VulkanDevice, FailsWithReasonsAndGoesOn) {
 
   EXPECT_EQ(vulkan::open_vulkan({97, "", ""}).error().code, Code::not_found);
   EXPECT_EQ(vulkan::open_vulkan({0, "sideways", ""}).error().code, Code::invalid);
+}
+
+// What the driver made is kept, taken again, and no harm where it is damaged.
+TEST(VulkanDevice, KeepsPipelines) {
+  std::unique_ptr<hal::Device> device;
+  if (const std::string why = open("", device); device == nullptr) GTEST_SKIP() << why;
+  const TempFolder folder;
+  const TextCase c = alike_case(device->caps());
+  for (int start = 0; start < 3; ++start) {
+    auto opened = vulkan::open_vulkan({0, "", folder.file("kept")});
+    ASSERT_TRUE(opened.ok()) << opened.error().message();
+    DriverBench bench(std::move(*opened));
+    bench.add(c, writer(bench.device->caps()));
+    bench.run_and_compare(print);
+    ASSERT_FALSE(HasFailure());
+    size_t files = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.file("kept"))) {
+      if (!entry.is_regular_file()) continue;
+      ++files;
+      if (start == 1) std::ofstream(entry.path(), std::ios::binary) << "damaged";
+    }
+    EXPECT_EQ(files, 1u);
+  }
 }
 
 // Bytes that pass through the staging buffer in several pieces, and a copy on the device.
