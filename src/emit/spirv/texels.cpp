@@ -102,6 +102,7 @@ void SpirvWriter::find_shared_fetches() {
   std::vector<Fetch> once;
   for (uint32_t b = 0; b < k_.blocks.size(); ++b) {
     for (const Ref r : k_.blocks[b]) {
+      home_[r] = b;
       uint32_t lane = 0;
       const auto fetch = shareable(at(r), b, lane);
       if (!fetch) continue;
@@ -113,6 +114,32 @@ void SpirvWriter::find_shared_fetches() {
   if (shared_.empty()) return;
   m_.capability(GroupNonUniformBallot);
   subgroup_lane_ = built_in(SubgroupLocalInvocationId, word());
+}
+
+// A fetch waits for memory and holds up what stands behind it, so all of a block come first, next to each other.
+// Nothing writes what they read.
+void SpirvWriter::fetch_early(uint32_t index) {
+  for (const Ref r : k_.blocks[index]) {
+    if (at(r).op == Op::load && is_texel(k_.views[at(r).imm]) && is_movable(r, index)) move_early(r, index);
+  }
+}
+
+// Whether it hangs on nothing in its block but pure values and fetches. Operands stand before what uses them.
+bool SpirvWriter::is_movable(Ref r, uint32_t index) {
+  if (home_[r] != index) return true;
+  if (movable_[r] != Movable::unknown) return movable_[r] == Movable::yes;
+  const Node& n = at(r);
+  bool all = n.op == Op::load ? is_texel(k_.views[n.imm]) : kir::op_info(n.op).cls == kir::OpClass::pure;
+  kir::each_operand(n, [&](Ref o) { all = all && is_movable(o, index); });
+  movable_[r] = all ? Movable::yes : Movable::no;
+  return all;
+}
+
+void SpirvWriter::move_early(Ref r, uint32_t index) {
+  if (home_[r] != index || early_[r] != 0) return;
+  kir::each_operand(at(r), [&](Ref o) { move_early(o, index); });
+  early_[r] = 1;
+  statement(r);
 }
 
 }  // namespace tern::emit

@@ -197,7 +197,10 @@ void SpirvWriter::declare_leaves() {
 void SpirvWriter::block(uint32_t index) {
   const uint32_t outer = std::exchange(block_, index);
   const size_t before = fetches_.size();
-  for (const Ref r : k_.blocks[index]) statement(r);
+  if (feature("texels")) fetch_early(index);
+  for (const Ref r : k_.blocks[index]) {
+    if (early_[r] == 0) statement(r);
+  }
   fetches_.resize(before);
   block_ = outer;
 }

@@ -13,7 +13,13 @@ namespace tern::emit {
 class SpirvWriter {
  public:
   SpirvWriter(const kir::Kernel& kernel, const Caps& caps)
-      : k_(kernel), caps_(caps), ids_(kernel.nodes.size()), uniform_(kir::uniformity(kernel, kir::Strength::strict)) {}
+      : k_(kernel),
+        caps_(caps),
+        ids_(kernel.nodes.size()),
+        uniform_(kir::uniformity(kernel, kir::Strength::strict)),
+        home_(kernel.nodes.size(), kir::kNone),
+        movable_(kernel.nodes.size()),
+        early_(kernel.nodes.size()) {}
   Result<KernelSpirv> write();
 
  private:
@@ -80,6 +86,9 @@ class SpirvWriter {
   std::optional<Fetch> shareable(const Node& n, uint32_t in_block, uint32_t& lane) const;
   std::optional<Fetch> shared_fetch(const Node& n, uint32_t in_block, uint32_t& lane) const;
   void find_shared_fetches();
+  void fetch_early(uint32_t index);
+  bool is_movable(Ref r, uint32_t index);
+  void move_early(Ref r, uint32_t index);
 
   // ---- values
   Id value(Ref r) { return ids_[r]; }
@@ -112,6 +121,10 @@ class SpirvWriter {
   std::vector<Id> dims_;
   const kir::Uniformity uniform_;
   uint32_t block_ = 0;
+  std::vector<uint32_t> home_;  // of nodes: the block that they stand in
+  enum class Movable : uint8_t { unknown, yes, no };
+  std::vector<Movable> movable_;
+  std::vector<uint8_t> early_;  // written before its turn
   std::vector<Fetch> shared_;   // by more than one load
   std::vector<Fetch> fetches_;  // seen from here
   Id subgroup_lane_ = 0;
