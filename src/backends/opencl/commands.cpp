@@ -47,7 +47,7 @@ Status ClCommands::launch(cl_command_queue queue, Item& item, const hal::Binding
     const cl_mem memory = memory_of(p);
     const uint64_t serial = static_cast<const ClBuffer*>(p.buffer)->serial();
     Argument& now = item.placed[i];
-    if (item.fresh || serial != now.buffer) TERN_OK(give(i, sizeof memory, &memory));
+    if (item.fresh || serial != now.buffer) TERN_OK(give(i, sizeof(cl_mem), static_cast<const void*>(&memory)));
     if (item.fresh || p.offset != now.offset) TERN_OK(give(bindings + i, sizeof(cl_ulong), &p.offset));
     now = {serial, p.offset};
   }

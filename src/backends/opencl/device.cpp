@@ -83,7 +83,7 @@ struct Work {
 
 class ClDevice final : public hal::Device {
  public:
-  ClDevice(Caps caps, std::shared_ptr<Context> context, const std::string& cache_dir)
+  ClDevice(Caps caps, const std::shared_ptr<Context>& context, const std::string& cache_dir)
       : caps_(std::move(caps)),
         context_(context),
         programs_(context, build_options(context->cl, context->device),
@@ -189,7 +189,7 @@ Result<std::unique_ptr<hal::Device>> open_opencl(const OpenclOptions& options) {
   auto context = std::make_shared<Context>(Context{*cl, found.device, std::move(made)});
   const bool vectors = options.form.empty() ? processor : options.form == "vectors";
   return std::unique_ptr<hal::Device>(
-      std::make_unique<ClDevice>(caps_of(*cl, found.device, vectors), std::move(context), options.cache_dir));
+      std::make_unique<ClDevice>(caps_of(*cl, found.device, vectors), context, options.cache_dir));
 }
 
 }  // namespace tern::opencl

@@ -25,7 +25,7 @@ struct Work {
 
 class VulkanDevice final : public hal::Device {
  public:
-  VulkanDevice(Caps caps, std::shared_ptr<Context> context, bool staged, const std::string& identity,
+  VulkanDevice(Caps caps, const std::shared_ptr<Context>& context, bool staged, const std::string& identity,
                const std::string& cache_dir)
       : caps_(std::move(caps)),
         context_(context),
@@ -98,8 +98,8 @@ Result<std::unique_ptr<hal::Device>> open_vulkan(const VulkanOptions& options) {
   const std::string identity = std::string(version()) + ", " + caps.isa + ", " +
                                std::to_string(abilities.properties.driverVersion) + ", " +
                                std::to_string(abilities.properties.deviceID);
-  return std::unique_ptr<hal::Device>(std::make_unique<VulkanDevice>(
-      std::move(caps), std::move(context), !options.form.empty(), identity, options.cache_dir));
+  return std::unique_ptr<hal::Device>(
+      std::make_unique<VulkanDevice>(std::move(caps), context, !options.form.empty(), identity, options.cache_dir));
 }
 
 }  // namespace tern::vulkan
