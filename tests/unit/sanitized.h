@@ -1,4 +1,4 @@
-// Whether this test runs under a sanitizer, which drivers are not made for.
+// Whether this test runs under a sanitizer: drivers are not made for that, and a race on purpose is one.
 #pragma once
 
 namespace tern::test {
