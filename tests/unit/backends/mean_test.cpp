@@ -199,7 +199,7 @@ TEST(Mean, WorkIsLate) {
   ASSERT_FALSE(early.ok());
   EXPECT_EQ(early.error().code, Code::limit);
   EXPECT_EQ(to, std::vector<std::byte>(4)) << "nothing has come back yet";
-  if (!kSanitized) from.assign(4, std::byte{2});  // a caller that does not wait for its ticket sends this: a race
+  if (!test::kSanitized) from.assign(4, std::byte{2});  // a caller that does not wait for its ticket sends this: a race
   EXPECT_TRUE(queue->wait(up, -1).ok());
   EXPECT_TRUE(queue->wait(down, -1).ok());
   EXPECT_EQ(to, from);
