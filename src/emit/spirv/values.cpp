@@ -22,7 +22,7 @@ constexpr Row kRows[] = {
     {kir::Op::sub, OpISub, OpISub, OpFSub},
     {kir::Op::mul, OpIMul, OpIMul, OpFMul},
     {kir::Op::div, OpUDiv, OpSDiv, OpFDiv},
-    {kir::Op::rem, OpUMod, OpSRem, 0},
+    {kir::Op::rem, OpUMod, 0, 0},
     {kir::Op::bit_and, OpBitwiseAnd, OpBitwiseAnd, 0},
     {kir::Op::bit_or, OpBitwiseOr, OpBitwiseOr, 0},
     {kir::Op::bit_xor, OpBitwiseXor, OpBitwiseXor, 0},
@@ -108,6 +108,9 @@ SpirvWriter::Id SpirvWriter::unary(const Node& n) {
 SpirvWriter::Id SpirvWriter::binary(const Node& n) {
   const Type of_a = of(n.a);
   const Id a = value(n.a), b = value(n.b), t = type(n.type);
+  // Vulkan leaves OpSRem open where an operand is negative.
+  if (n.op == Op::rem && kir::is_signed(n.type))
+    return m_.result(OpISub, t, {a, m_.result(OpIMul, t, {m_.result(OpSDiv, t, {a, b}), b})});
   for (const Row& row : kRows) {
     if (row.op != n.op) continue;
     const spv::Op op = is_float(of_a) ? row.real : kir::is_signed(of_a) ? row.minus : row.plus;

@@ -18,7 +18,7 @@ inline constexpr Op OpExtension = 10, OpExtInstImport = 11, OpExtInst = 12, OpMe
                     OpConvertFToS = 110, OpConvertSToF = 111, OpConvertUToF = 112, OpUConvert = 113, OpSConvert = 114,
                     OpFConvert = 115, OpBitcast = 124, OpSNegate = 126, OpFNegate = 127, OpIAdd = 128, OpFAdd = 129,
                     OpISub = 130, OpFSub = 131, OpIMul = 132, OpFMul = 133, OpUDiv = 134, OpSDiv = 135, OpFDiv = 136,
-                    OpUMod = 137, OpSRem = 138, OpLogicalEqual = 164, OpLogicalNotEqual = 165, OpLogicalOr = 166,
+                    OpUMod = 137, OpLogicalEqual = 164, OpLogicalNotEqual = 165, OpLogicalOr = 166,
                     OpLogicalAnd = 167, OpLogicalNot = 168, OpSelect = 169, OpIEqual = 170, OpINotEqual = 171,
                     OpUGreaterThan = 172, OpSGreaterThan = 173, OpULessThan = 176, OpSLessThan = 177,
                     OpULessThanEqual = 178, OpSLessThanEqual = 179, OpFOrdEqual = 180, OpFUnordNotEqual = 183,

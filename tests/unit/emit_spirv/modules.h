@@ -22,7 +22,8 @@ inline Caps spirv_caps() {
   return caps;
 }
 inline Caps poor(Caps caps) {
-  caps.language = "spirv";
+  const bool nan_stays = caps.language.find("+float_controls") != std::string::npos;
+  caps.language = nan_stays ? "spirv+float_controls" : "spirv";
   caps.subgroup = {1, 1, false};
   caps.f16_storage = caps.byte_storage = caps.i64 = caps.f64 = false;
   return caps;

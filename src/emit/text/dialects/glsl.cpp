@@ -10,6 +10,7 @@ constexpr TypeRow kTypes[] = {{kir::b1, "bool"}, {kir::i32, "int"}, {kir::u32, "
 
 constexpr OpRow kOps[] = {
     {Op::abs, kir::f32, "abs($a)"},
+    {Op::rem, kir::i32, "tern_rem($a, $b)"},  // the language leaves % open where an operand is negative
     {Op::floor, kir::none, "floor($a)"},
     {Op::round, kir::none, "roundEven($a)"},
     {Op::sqrt, kir::none, "sqrt($a)"},
@@ -29,6 +30,7 @@ int as_int(uint v) { return int(v); }
 int as_int(float v) { return floatBitsToInt(v); }
 float as_float(uint v) { return uintBitsToFloat(v); }
 float as_float(int v) { return intBitsToFloat(v); }
+int tern_rem(int a, int b) { return a - a / b * b; }
 int tern_int(float v) { return isnan(v) ? 0 : v >= 2147483648.0 ? 2147483647 : v < -2147483648.0 ? -2147483647 - 1 : int(v); }
 uint tern_uint(float v) { return isnan(v) ? 0u : v >= 4294967296.0 ? 4294967295u : v <= 0.0 ? 0u : uint(v); }
 )";
