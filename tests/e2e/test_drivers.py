@@ -80,6 +80,13 @@ class Driver:
     def test_verify(self):
         self.assertTrue(self.ok_json("verify", path(SMALL), "--device", f"{self.backend}:0")["ok"])
 
+    def test_bench_claims_no_share_of_memory_it_did_not_measure(self):
+        figures = self.ok_json("bench", path(SMALL), "-p", 0, "-n", 2, "-r", 1, "--device", f"{self.backend}:0")
+        self.assertEqual(figures["device"], f"{self.backend}:0")
+        self.assertGreater(figures["decode_tokens_per_s"], 0)
+        for unknown in ("threads", "decode_roof_share", "read_bytes_per_s"):
+            self.assertIsNone(figures[unknown], unknown)
+
     def test_no_such_device(self):
         self.refused(NO_RESOURCE, "run", path(SMALL), "--device", f"{self.backend}:97", "-p", "Hi", says=f"{self.backend}:97")
 

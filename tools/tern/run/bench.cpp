@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/cpu.h"
 #include "base/measure/bandwidth.h"
@@ -126,9 +127,15 @@ Result<Profiles> profile(LanguageModel& model, const BenchFlags& flags) {
   return out;
 }
 
+// Threads of this processor are what answers, and its memory what they read.
+bool on_processor(const BenchFlags& flags) {
+  const std::string& device = flags.model.device;
+  return device.starts_with("cpu") || device.starts_with("mean");
+}
+
 struct Figures {
   std::vector<double> prefill, decode;
-  double roof = 0;        // bytes a second
+  double roof = 0;        // bytes a second; 0: unknown, the device reads other memory
   double step_bytes = 0;  // weights and KV read by a decode step
   uint32_t sequences = 1;
   unsigned threads = 0;
@@ -140,7 +147,8 @@ Result<Figures> measure(LanguageModel& model, const BenchFlags& flags) {
   Figures figures;
   figures.sequences = flags.model.sequences;
   figures.threads = flags.model.threads != 0 ? flags.model.threads : allowed_cores();
-  ReadBandwidth roof(figures.threads);
+  std::optional<ReadBandwidth> roof;
+  if (on_processor(flags)) roof.emplace(figures.threads);
   const std::vector<TokenId> ids = some_ids(flags.prompt, model.info().vocabulary);
   ProgressLine progress("measuring");
   // The round before the first warms caches and clocks and does not count. The roof is read in every round, between the
@@ -154,7 +162,7 @@ Result<Figures> measure(LanguageModel& model, const BenchFlags& flags) {
     if (flags.decode > 0) {
       TERN_TRY(decode, decode_once(model, round == 0 ? std::min(flags.decode, 8u) : flags.decode, flags));
     }
-    figures.roof = std::max(figures.roof, roof.best());
+    if (roof) figures.roof = std::max(figures.roof, roof->best());
     if (round == 0) continue;
     if (flags.prompt > 0) figures.prefill.push_back(prefill);
     if (flags.decode > 0) figures.decode.push_back(decode);
@@ -180,11 +188,15 @@ void print_figures(const Figures& f, const BenchFlags& flags) {
     const auto [low, high] = std::minmax_element(values.begin(), values.end());
     std::printf("%-8s %5u  %10.1f tokens/s  (%.1f .. %.1f)\n", name, n, median(values), *low, *high);
   };
-  std::printf("%u threads, %u rounds, medians\n", f.threads, flags.repeats);
+  const std::string with = on_processor(flags) ? std::to_string(f.threads) + " threads" : flags.model.device;
+  std::printf("%s, %u rounds, medians\n", with.c_str(), flags.repeats);
   row("prefill", flags.prompt, f.prefill);
   row("decode", flags.decode, f.decode);
   if (flags.model.sequences > 1) std::printf("decode of %u sequences together\n", flags.model.sequences);
-  if (!f.decode.empty()) {
+  if (!f.decode.empty() && f.roof == 0)
+    std::printf("decode reads %s a step: %.1f GB/s\n", human_bytes(f.step_bytes).c_str(),
+                median(f.decode) / f.sequences * f.step_bytes / 1e9);
+  else if (!f.decode.empty()) {
     std::printf(
         "decode reads %s a step: %.0f %% of the memory roof (%.1f GB/s, read by as many threads in the same run)\n",
         human_bytes(f.step_bytes).c_str(), 100 * f.share(), f.roof / 1e9);
@@ -198,17 +210,19 @@ Json figures_json(const Figures& f, const BenchFlags& flags) {
                {"depth", flags.depth},
                {"sequences", flags.model.sequences},
                {"kv", std::string(kv_kind_name(kv_kind(flags.model.kv, flags.model.precise)))},
-               {"threads", f.threads},
+               {"device", flags.model.device},
+               {"threads", nullptr},
                {"prefill_tokens_per_s", nullptr},
                {"decode_tokens_per_s", nullptr},
                {"decode_roof_share", nullptr}};
   if (!f.prefill.empty()) json["prefill_tokens_per_s"] = median(f.prefill);
   if (!f.decode.empty()) {
     json["decode_tokens_per_s"] = median(f.decode);
-    json["decode_roof_share"] = f.share();
+    if (f.roof > 0) json["decode_roof_share"] = f.share();
   }
+  if (on_processor(flags)) json["threads"] = f.threads;
   json["decode_bytes_per_step"] = f.step_bytes;
-  json["read_bytes_per_s"] = f.roof;
+  json["read_bytes_per_s"] = f.roof > 0 ? Json(f.roof) : Json();
   if (!flags.model.shape.empty()) {
     json["shape"] = flags.model.shape;
     json["format"] = flags.model.format;
