@@ -18,6 +18,7 @@ extern "C" {
 #define TERN_LLVM_PLUGIN_SYMBOL "tern_llvm_plugin_table"
 #define TERN_LLVM_ENTRY "kernel"
 
+/* NOLINTBEGIN(modernize-use-using): C reads this, too */
 typedef struct tern_llvm_request {
   const void* kir; /* serial form of a kernel */
   size_t kir_bytes;
@@ -51,6 +52,7 @@ typedef struct tern_llvm_plugin {
 
 /* The type of the symbol TERN_LLVM_PLUGIN_SYMBOL. The table lives as long as the library is loaded. */
 typedef const tern_llvm_plugin* (*tern_llvm_plugin_fn)(void);
+/* NOLINTEND(modernize-use-using) */
 
 #ifdef __cplusplus
 }

@@ -95,7 +95,8 @@ Result<std::vector<std::byte>> Programs::binary_of(cl_program program) {
       checked(cl.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, nullptr), "reading kernels"));
   std::vector<std::byte> out(bytes);
   auto* data = reinterpret_cast<unsigned char*>(out.data());
-  TERN_OK(checked(cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, nullptr), "reading kernels"));
+  TERN_OK(checked(cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, static_cast<void*>(&data), nullptr),
+                  "reading kernels"));
   return out;
 }
 

@@ -250,7 +250,7 @@ void Codegen::loop(kir::Ref ref) {
 
 // Upper half onto lower half until one lane is left: the order that ir.h states.
 Value Codegen::subgroup(const kir::Node& n) {
-  const Value a = value(n.a);
+  Value a = value(n.a);
   if (lanes_ == 1) return a;
   const Op op = n.op == Op::subgroup_add ? Op::add : n.op == Op::subgroup_min ? Op::min : Op::max;
   llvm::Value* v = vec(a);

@@ -125,9 +125,11 @@ bool generate(const kir::Kernel& kernel, const Request& request, std::string* ou
   thread_local std::map<std::string, std::unique_ptr<llvm::TargetMachine>> machines;
   std::unique_ptr<llvm::TargetMachine>& machine =
       machines[std::string(arch->triple) + '\n' + request.cpu + '\n' + request.features];
-  if (!machine && !(machine = make_machine(*arch, request, out))) return false;
+  if (!machine) machine = make_machine(*arch, request, out);
+  if (!machine) return false;
   const Isa isa = arch->isa(*machine->getMCSubtargetInfo(), request.vector_bits);
-  if (*out = lacks(kernel, isa); !out->empty()) return false;
+  *out = lacks(kernel, isa);
+  if (!out->empty()) return false;
   llvm::LLVMContext context;
   context.setDiscardValueNames(request.want == Want::object);
   llvm::Module module(kernel.name, context);

@@ -250,7 +250,7 @@ std::string Writer::integer(Ref r, const std::string& a, const std::string& b) {
     case Op::neg:
     case Op::abs: {
       const Type u = unsigned_twin(t);
-      const std::string minus = reinterpret(t, u, constant(u, 0) + " - " + reinterpret(u, t, a));
+      std::string minus = reinterpret(t, u, constant(u, 0) + " - " + reinterpret(u, t, a));
       if (at(r).op == Op::neg) return minus;
       return u == t ? a : select(t, compare("<", t, a, constant(t, 0)), minus, a);
     }

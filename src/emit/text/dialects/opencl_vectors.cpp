@@ -362,7 +362,7 @@ class LaneVectors final : public Writer {
   }
   // Lanes that are off do not divide.
   std::string divisor(const Node& n, uint32_t c) const {
-    const std::string b = n.op == Op::shl || n.op == Op::shr ? shift(n, c) : chunk(n.b, c);
+    std::string b = n.op == Op::shl || n.op == Op::shr ? shift(n, c) : chunk(n.b, c);
     if ((n.op != Op::div && n.op != Op::rem) || kir::is_float(n.type) || mask_.lanes.empty() ||
         at(n.b).op == Op::constant)
       return b;
