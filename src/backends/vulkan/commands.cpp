@@ -241,8 +241,9 @@ Status VulkanCommands::run(const hal::Binding& binding, const hal::SubmitOptions
   bool changed = piece_ != steps;
   for (Item& item : items_) {
     const auto is_new = resolve(item, binding);
-    if (!is_new) {
-      piece_ = 0;  // some of it is new already
+    if (!is_new) {  // nothing of it counts as said to the driver
+      piece_ = 0;
+      item.placed.assign(item.placed.size(), {});
       return is_new.error();
     }
     changed |= *is_new;

@@ -81,6 +81,29 @@ TEST(SpirvVulkan, GroupsBeyondADispatch) {
   for (uint32_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], i / 4 * 10 + i % 4) << i;
 }
 
+// A run that was refused leaves nothing behind: the next with the same slots is refused as well.
+TEST(VulkanDevice, RefusesABindingEachTime) {
+  std::unique_ptr<hal::Device> device;
+  if (const std::string why = open("", device); device == nullptr) GTEST_SKIP() << why;
+  DriverBench bench(std::move(device));
+  const Caps caps = bench.device->caps();
+  if (caps.offset_alignment <= 4) GTEST_SKIP() << "the device takes every offset";
+  bench.add(alike_case(caps), writer(caps));
+  const auto commands = bench.record();
+  ASSERT_TRUE(commands.ok()) << commands.error().message();
+  const auto queue = bench.device->queue();
+  ASSERT_TRUE(queue.ok()) << queue.error().message();
+  const auto run = [&] {
+    const auto ticket = (*queue)->submit(**commands, {bench.slots, {}}, {}, {});
+    return ticket ? (*queue)->wait(*ticket, -1) : Status(ticket.error());
+  };
+  ASSERT_TRUE(run().ok());
+  bench.slots[0].offset = 4;
+  for (int time = 0; time < 2; ++time) EXPECT_FALSE(run().ok()) << time;
+  bench.slots[0].offset = DriverBench::kOffset;
+  EXPECT_TRUE(run().ok());
+}
+
 TEST(VulkanDevice, FailsWithReasonsAndGoesOn) {
   std::unique_ptr<hal::Device> device;
   if (const std::string why = open("", device); device == nullptr) GTEST_SKIP() << why;

@@ -44,14 +44,17 @@ struct DriverBench {
     cases.push_back(c);
   }
 
-  void run(Bytes& left) {
+  Result<std::unique_ptr<hal::Commands>> record() {
     std::vector<std::shared_ptr<hal::Kernel>> kernels;
     for (const KernelDef& def : program.kernels) {
-      auto kernel = device->load(program, def);
-      ASSERT_TRUE(kernel.ok()) << kernel.error().message();
-      kernels.push_back(std::move(*kernel));
+      TERN_TRY(auto kernel, device->load(program, def));
+      kernels.push_back(std::move(kernel));
     }
-    auto commands = device->record(program, 0, kernels);
+    return device->record(program, 0, kernels);
+  }
+
+  void run(Bytes& left) {
+    const auto commands = record();
     ASSERT_TRUE(commands.ok()) << commands.error().message();
     auto queue = device->queue();
     ASSERT_TRUE(queue.ok()) << queue.error().message();
