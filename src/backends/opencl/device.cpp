@@ -4,6 +4,7 @@
 
 #include "backends/opencl/commands.h"
 #include "base/version.h"
+#include "hal/driver_library.h"
 #include "hal/waited_queue.h"
 
 namespace tern::opencl {
@@ -171,10 +172,7 @@ Result<std::vector<hal::Description>> list_devices() {
 Result<std::unique_ptr<hal::Device>> open_opencl(const OpenclOptions& options) {
   TERN_TRY(const Driver* cl, driver());
   TERN_TRY(const std::vector<Found> all, find_devices(*cl));
-  if (options.index >= all.size()) {
-    return make_error(Code::not_found, "there is no OpenCL device " + std::to_string(options.index) +
-                                           "; the drivers have " + std::to_string(all.size()));
-  }
+  TERN_OK(hal::check_index(options.index, all.size(), "OpenCL"));
   const Found& found = all[options.index];
   TERN_OK(check_device(*cl, found.device));
   const bool processor = (device_number<cl_device_type>(*cl, found.device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "hal/driver_library.h"
+
 namespace tern::opencl {
 namespace {
 
@@ -10,12 +12,7 @@ constexpr const char* kCure =
 
 Result<const Driver*> open_driver() {
   static Driver table{};
-  void* library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* why = dlerror();
-    return make_error(Code::not_found, "the OpenCL library could not be opened (" +
-                                           std::string(why ? why : "libOpenCL.so.1") + "); " + kCure);
-  }
+  TERN_TRY(void* const library, hal::open_driver_library("libOpenCL.so.1", "OpenCL", kCure));
 #define TERN_CL_ENTRY(name)                                                        \
   table.name = reinterpret_cast<decltype(table.name)>(dlsym(library, "cl" #name)); \
   if (table.name == nullptr) return make_error(Code::unsupported, "libOpenCL.so.1 has no cl" #name ", of OpenCL 1.2");

@@ -2,6 +2,7 @@
 
 #include "backends/vulkan/commands.h"
 #include "base/version.h"
+#include "hal/driver_library.h"
 #include "hal/waited_queue.h"
 
 namespace tern::vulkan {
@@ -84,10 +85,7 @@ Result<std::vector<hal::Description>> list_devices() {
 Result<std::unique_ptr<hal::Device>> open_vulkan(const VulkanOptions& options) {
   TERN_TRY(const Driver* vk, driver());
   TERN_TRY(const std::vector<VkPhysicalDevice> all, find_devices(*vk));
-  if (options.index >= all.size()) {
-    return make_error(Code::not_found, "there is no Vulkan device " + std::to_string(options.index) +
-                                           "; the drivers have " + std::to_string(all.size()));
-  }
+  TERN_OK(hal::check_index(options.index, all.size(), "Vulkan"));
   if (!options.form.empty() && options.form != "staged")
     return make_error(Code::invalid,
                       "a Vulkan device has its buffers as it likes or 'staged', not '" + options.form + "'");

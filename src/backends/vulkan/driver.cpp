@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "hal/driver_library.h"
+
 namespace tern::vulkan {
 namespace {
 
@@ -12,12 +14,7 @@ constexpr const char* kCure =
 
 Result<const Driver*> open_driver() {
   static Driver table{};
-  void* library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* why = dlerror();
-    return make_error(Code::not_found, "the Vulkan library could not be opened (" +
-                                           std::string(why ? why : "libvulkan.so.1") + "); " + kCure);
-  }
+  TERN_TRY(void* const library, hal::open_driver_library("libvulkan.so.1", "Vulkan", kCure));
   const auto get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
   if (get == nullptr) return make_error(Code::unsupported, "libvulkan.so.1 has no vkGetInstanceProcAddr");
   const auto version =

@@ -7,13 +7,6 @@ namespace {
 
 using kir::Op;
 
-constexpr TypeRow kTypes[] = {{kir::b1, "bool"},          {kir::i32, "int"},
-                              {kir::u32, "unsigned int"}, {kir::f32, "float"},
-                              {kir::i64, "long long"},    {kir::u64, "unsigned long long"},
-                              {kir::f64, "double"},       {kir::f16, "unsigned short"},
-                              {kir::i8, "signed char"},   {kir::u8, "unsigned char"},
-                              {kir::i16, "short"},        {kir::u16, "unsigned short"}};
-
 constexpr OpRow kOps[] = {
     {Op::abs, kir::f32, "__builtin_fabsf($a)"},
     {Op::abs, kir::f64, "__builtin_fabs($a)"},
@@ -84,7 +77,7 @@ std::string head(const Writer& w) {
 
 constinit const Dialect kCppDialect = {
     .name = "cpp",
-    .types = kTypes,
+    .types = kCxxTypes,
     .ops = kOps,
     .saturate = "tern_cut<$t>($a)",
     .pointer = "$q$t*",

@@ -6,13 +6,6 @@ namespace {
 
 using kir::Op;
 
-constexpr TypeRow kTypes[] = {{kir::b1, "bool"},          {kir::i32, "int"},
-                              {kir::u32, "unsigned int"}, {kir::f32, "float"},
-                              {kir::i64, "long long"},    {kir::u64, "unsigned long long"},
-                              {kir::f64, "double"},       {kir::f16, "unsigned short"},
-                              {kir::i8, "signed char"},   {kir::u8, "unsigned char"},
-                              {kir::i16, "short"},        {kir::u16, "unsigned short"}};
-
 constexpr OpRow kOps[] = {
     {Op::add, kir::f32, "__fadd_rn($a, $b)"},
     {Op::sub, kir::f32, "__fsub_rn($a, $b)"},
@@ -85,7 +78,7 @@ std::string head(const Writer& w) {
 
 constinit const Dialect kCudaDialect = {
     .name = "cuda",
-    .types = kTypes,
+    .types = kCxxTypes,
     .ops = kOps,
     .saturate = "tern_cut<$t>($a)",
     .pointer = "$q$t*",

@@ -5,6 +5,14 @@
 
 namespace tern::emit {
 
+// Where nothing but bits is known of halves.
+inline constexpr TypeRow kCxxTypes[] = {{kir::b1, "bool"},          {kir::i32, "int"},
+                                        {kir::u32, "unsigned int"}, {kir::f32, "float"},
+                                        {kir::i64, "long long"},    {kir::u64, "unsigned long long"},
+                                        {kir::f64, "double"},       {kir::f16, "unsigned short"},
+                                        {kir::i8, "signed char"},   {kir::u8, "unsigned char"},
+                                        {kir::i16, "short"},        {kir::u16, "unsigned short"}};
+
 // As c_number; 64-bit integers are long long, infinities and NaN made by tern_as<float>.
 std::string cxx_number(kir::Type type, uint64_t bits);
 // "uint4" whatever the type's own name.
